@@ -1,0 +1,195 @@
+"""The tables of a run: their columns, and how hostile text becomes storable.
+
+Owns the pyarrow schemas and `schema_version`. Owns no files; those are `storage`'s. Columns that measure time
+(`TIME_COLUMNS`) and `run_id` are the only ones in which two runs of the same configuration and seed may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pyarrow as pa
+
+from league.types import Row
+
+SCHEMA_VERSION = 1
+"""Grows when a column is added, renamed or given another meaning."""
+
+TIME_COLUMNS = frozenset({"exec_ms"})
+"""Columns that hold measured time."""
+
+_TEXT, _STEP, _COUNT, _ID, _REAL = pa.string(), pa.int32(), pa.int32(), pa.int64(), pa.float64()
+_MESSAGES = pa.list_(pa.struct([pa.field("role", _TEXT), pa.field("content", _TEXT)]))
+
+
+def _schema(required: Mapping[str, pa.DataType], optional: Mapping[str, pa.DataType]) -> pa.Schema:
+    fields = [pa.field("run_id", _TEXT, nullable=False)]
+    fields += [pa.field(name, kind, nullable=False) for name, kind in required.items()]
+    fields += [pa.field(name, kind, nullable=True) for name, kind in optional.items()]
+    return pa.schema(fields, metadata={"schema_version": str(SCHEMA_VERSION)})
+
+
+_PROBLEMS = _schema(
+    {
+        "proposal_id": _TEXT,
+        "step": _STEP,
+        "task": _TEXT,
+        "teacher_id": _TEXT,
+        "teacher_version": _COUNT,
+        "match_id": _ID,
+        "valid": pa.bool_(),
+        "inputs": pa.list_(_TEXT),
+        "outputs": pa.list_(_TEXT),
+        "n_visible": _COUNT,
+        "message": _TEXT,
+        "exec_ms": _REAL,
+        "data_source": _TEXT,
+        "prompt": _MESSAGES,
+        "ability": _TEXT,
+        "reward_model": pa.struct([pa.field("style", _TEXT), pa.field("ground_truth", _TEXT)]),
+        "extra_info": pa.struct([pa.field("split", _TEXT), pa.field("index", _ID), pa.field("proposal_id", _TEXT)]),
+    },
+    {
+        "problem_id": _TEXT,
+        "program": _TEXT,
+        "invalid_reason": _TEXT,
+        "solve_rate": _REAL,
+        "ast_depth": _COUNT,
+        "cyclomatic": _COUNT,
+        "lines": _COUNT,
+        "variables": _COUNT,
+        "cell_id": _COUNT,
+    },
+)
+_ROLLOUTS = _schema(
+    {
+        "rollout_id": _TEXT,
+        "step": _STEP,
+        "match_id": _ID,
+        "group_id": _TEXT,
+        "seat": _COUNT,
+        "task": _TEXT,
+        "role": _TEXT,
+        "member_id": _TEXT,
+        "version": _COUNT,
+        "prompt": _MESSAGES,
+        "prompt_ids": pa.list_(pa.int32()),
+        "completion_ids": pa.list_(pa.int32()),
+        "logprobs": pa.list_(pa.float32()),
+        "completion": _TEXT,
+        "reward": _REAL,
+        "reward_validity": _REAL,
+        "reward_difficulty": _REAL,
+        "reward_format": _REAL,
+        "reward_correctness": _REAL,
+        "advantage": _REAL,
+        "verdict": _TEXT,
+        "finish_reason": _TEXT,
+        "temperature": _REAL,
+        "sampler": _TEXT,
+    },
+    {"problem_id": _TEXT},
+)
+_MATCHES = _schema(
+    {
+        "match_id": _ID,
+        "step": _STEP,
+        "kind": _TEXT,
+        "teacher_id": _TEXT,
+        "teacher_version": _COUNT,
+        "student_id": _TEXT,
+        "student_version": _COUNT,
+        "expected": _REAL,
+        "outcome": _TEXT,
+        "n_problems": _COUNT,
+    },
+    {"observed": _REAL},
+)
+_RATINGS = _schema(
+    {"step": _STEP, "member_id": _TEXT, "mu": _REAL, "sigma": _REAL, "event": _TEXT},
+    {"match_id": _ID},
+)
+_LINEAGE = _schema(
+    {
+        "child_id": _TEXT,
+        "step": _STEP,
+        "slot": _COUNT,
+        "parents": pa.list_(_TEXT),
+        "operator": _TEXT,
+        "parameters": pa.list_(pa.struct([pa.field("name", _TEXT), pa.field("value", _REAL)])),
+        "seed": pa.uint64(),
+        "adapter_sha256": _TEXT,
+    },
+    {},
+)
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "problems": _PROBLEMS,
+    "rollouts": _ROLLOUTS,
+    "matches": _MATCHES,
+    "ratings": _RATINGS,
+    "lineage": _LINEAGE,
+}
+"""Table name -> schema; every table begins with `run_id`."""
+
+
+def storable(text: str) -> str:
+    r"""Return `text` with lone surrogates, NULs and backslashes escaped.
+
+    Such a text is valid UTF-8 without NUL. Backslashes are doubled only where something else had to be escaped, so
+    ordinary text is stored as it is, and escaped text (`\ud800`, `\x00`) can be told from text that spells an escape.
+    """
+    if "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    return "".join(_escape(character) for character in text)
+
+
+def _escape(character: str) -> str:
+    if character == "\0":
+        return r"\x00"
+    if character == "\\":
+        return r"\\"
+    return f"\\u{ord(character):04x}" if "\ud800" <= character <= "\udfff" else character
+
+
+def clean(value: Any) -> Any:
+    """Return `value` with every text in it, however deep, made storable."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {clean(key): clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value] if not value or not isinstance(value[0], int | float) else value
+    return value
+
+
+def to_table(name: str, rows: Sequence[Row], run_id: str) -> pa.Table:
+    """Return the rows as a table of the named schema.
+
+    Raises:
+        ValueError: An unknown table or column, a missing value in a column that must have one, or a value of
+            another type.
+    """
+    schema = SCHEMAS.get(name)
+    if schema is None:
+        raise ValueError(f"`name` must be one of {sorted(SCHEMAS)}, got {name!r}")
+    columns: dict[str, list[Any]] = {field.name: [] for field in schema}
+    for row in rows:
+        if unknown := row.keys() - columns.keys():
+            raise ValueError(f"table {name!r} has no column {sorted(unknown)!r}")
+        for column, values in columns.items():
+            values.append(run_id if column == "run_id" else clean(row.get(column)))
+    for field in schema:
+        if not field.nullable and any(value is None for value in columns[field.name]):
+            raise ValueError(f"column {field.name!r} of table {name!r} must not be empty")
+    try:
+        arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise ValueError(f"rows of table {name!r} do not fit its schema: {error}") from error
+    return cast(pa.Table, pa.Table.from_arrays(arrays, schema=schema))
+
+
+def empty_table(name: str) -> pa.Table:
+    """Return the named table without rows."""
+    return to_table(name, (), "")

@@ -1,0 +1,127 @@
+"""The nouns of the league: sides, members, matches, ratings, and the `Arena` in which matches are played.
+
+Knows nothing of programs or language models: the same engine plays classic games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from populora_agents.types import AdapterVersion
+
+Row = dict[str, Any]
+"""One row of a table (design.md, Tables)."""
+
+
+class Side(StrEnum):
+    """The two sub-populations; a member never changes sides."""
+
+    TEACHER = "teacher"
+    STUDENT = "student"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """A Gaussian belief about skill."""
+
+    mu: float
+    sigma: float
+
+    def lower_bound(self, c: float) -> float:
+        """Return the lower confidence bound mu - c sigma."""
+        return self.mu - c * self.sigma
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One adapter with its place in the league; weights and optimiser state live in the arena."""
+
+    member_id: str
+    """`teacher_0`, `student_3`, ...; never used again after retirement."""
+    side: Side
+    slot: int
+    """Place on its side, 0-based; a child takes its predecessor's."""
+    version: int = 0
+    """Grows by one with every update."""
+    born: int = 0
+    """Step of birth."""
+
+    @property
+    def adapter(self) -> AdapterVersion:
+        """The name of the member's present weights."""
+        return AdapterVersion(member_id=self.member_id, version=self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Two members that meet in one step."""
+
+    match_id: int
+    """Total order over the run."""
+    step: int
+    teacher: Member
+    student: Member
+    expected: float
+    """p(student wins) by the ratings at pairing."""
+    kind: Literal["train", "cross_eval", "frozen"] = "train"
+    """Only `train` matches rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchResult:
+    """How a match ended."""
+
+    match: Match
+    observed: float | None
+    """Mean solve rate over the valid problems; None when there was none."""
+    n_problems: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """All that one step's matches gave."""
+
+    results: tuple[MatchResult, ...]
+    tables: Mapping[str, Sequence[Row]]
+    """Rows for the tables the arena owns, by table name (`problems`, `rollouts`), without `run_id`."""
+    metrics: Mapping[str, float]
+    """Scalars of this step by name."""
+    seconds: Mapping[str, float]
+    """Wall clock by phase (propose, solve, verify, update)."""
+
+
+class Arena(Protocol):
+    """Where members play and learn. The engine decides who; the arena knows how."""
+
+    def found(self, members: Sequence[Member]) -> None:
+        """Give each founder its first weights."""
+        ...
+
+    def play(self, matches: Sequence[Match], *, step: int) -> Play:
+        """Play one step's matches, all members of a phase in one batch, and learn from them in one update.
+
+        Members' versions are as named in the matches; after the call every member that took part in an
+        update stands one version higher.
+        """
+        ...
+
+    def breed(
+        self, child: Member, parents: Sequence[Member], operator: str, parameters: Mapping[str, float], *, seed: int
+    ) -> str:
+        """Put the child of `parents` into its slot, with fresh optimiser state; return its adapter's sha256."""
+        ...
+
+    def save_adapters(self, members: Sequence[Member], folder: str) -> Mapping[str, str]:
+        """Write `folder/<member>/<version>/` in PEFT's format for each member; return sha256 by member id."""
+        ...
+
+    def save_state(self, folder: str) -> None:
+        """Write what a resumed run needs beside the adapters: optimiser, buffer."""
+        ...
+
+    def close(self) -> None:
+        """Give back processes and memory."""
+        ...

@@ -1,0 +1,143 @@
+"""The recipe of nano: its shape, its schedule, and how training texts become batches.
+
+Owns numbers and pure functions; the loop and the files are in `train`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import LlamaConfig, PreTrainedTokenizerFast
+
+from populora_agents.nano.corpus import Example, examples
+from populora_env.types import Role
+
+IGNORE = -100
+"""Target of positions that carry no loss."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """All that decides the weights, but for the number of threads."""
+
+    hidden: int = 128
+    """Width of the residual stream; heads have 32 of it each."""
+    layers: int = 5
+    """Transformer layers."""
+    mlp: int = 384
+    """Width of the gated MLP."""
+    positions: int = 1024
+    """Longest sequence."""
+    steps: int = 6000
+    """Optimiser steps."""
+    batch_tokens: int = 4096
+    """Most tokens of a batch, padding included."""
+    chunk: int = 16384
+    """Texts made at once, sorted by length and cut into batches."""
+    learning_rate: float = 3e-3
+    """Peak of the cosine schedule."""
+    warmup: int = 150
+    """Steps of linear warm-up."""
+    weight_decay: float = 0.05
+    """Decoupled, on matrices only."""
+    grad_clip: float = 1.0
+    """Largest gradient norm."""
+    seed: int = 0
+    """Root of all randomness."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.hidden % 32:
+            raise ValueError(f"`hidden` must be a multiple of 32, got {self.hidden!r}")
+        for name in ("layers", "mlp", "steps", "batch_tokens", "chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Right-padded token ids and targets, both int64 [rows, length]; targets are shifted by the model."""
+
+    ids: Tensor
+    targets: Tensor
+    mask: Tensor
+
+
+def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
+    """Return the shape of the model, an ordinary Llama with tied embeddings."""
+    heads = recipe.hidden // 32
+    return LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=recipe.hidden,
+        intermediate_size=recipe.mlp,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=recipe.positions,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+
+
+def learning_rate(recipe: Recipe, step: int) -> float:
+    """Return the rate of a step: linear warm-up, then a cosine down to zero."""
+    if step < recipe.warmup:
+        return recipe.learning_rate * (step + 1) / recipe.warmup
+    progress = (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)
+    return recipe.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+
+
+def batches(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, *, chunk: int) -> list[Batch]:
+    """Return the batches of the `chunk`-th chunk of texts, each of rows of about one length, in random order."""
+    rng = np.random.default_rng(np.random.SeedSequence([recipe.seed, chunk]))
+    texts = list(itertools.islice(examples(rng), recipe.chunk))
+    rows = sorted(_encode(tokenizer, texts), key=lambda row: len(row[0]))
+    made = [_pad(group, tokenizer) for group in _by_budget(rows, recipe.batch_tokens)]
+    return [made[place] for place in rng.permutation(len(made))]
+
+
+_Row = tuple[list[int], list[int]]
+
+
+def _encode(tokenizer: PreTrainedTokenizerFast, texts: list[Example]) -> list[_Row]:
+    """Return (ids, targets): solvers learn their answers, proposers also the references (they are proposals too)."""
+    prompts = tokenizer([text.prompt for text in texts]).input_ids
+    completions = tokenizer([text.completion for text in texts]).input_ids
+    rows = []
+    for text, prompt, completion in zip(texts, prompts, completions, strict=True):
+        end = [*completion, tokenizer.eos_token_id]
+        shown = [IGNORE] * len(prompt) if text.role is Role.SOLVER else prompt
+        rows.append(([*prompt, *end], [*shown, *end]))
+    return rows
+
+
+def _by_budget(rows: list[_Row], budget: int) -> Iterator[list[_Row]]:
+    group: list[_Row] = []
+    for row in rows:
+        if group and (len(group) + 1) * len(row[0]) > budget:
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def _pad(rows: list[_Row], tokenizer: PreTrainedTokenizerFast) -> Batch:
+    length = max(len(ids) for ids, _ in rows)
+    ids = torch.stack([_filled(row, length, int(tokenizer.pad_token_id)) for row, _ in rows])
+    targets = torch.stack([_filled(row, length, IGNORE) for _, row in rows])
+    mask = torch.stack([_filled([1] * len(row), length, 0) for row, _ in rows])
+    return Batch(ids=ids, targets=targets, mask=mask)
+
+
+def _filled(row: list[int], length: int, value: int) -> Tensor:
+    return functional.pad(torch.tensor(row), (0, length - len(row)), value=value)

@@ -1,0 +1,152 @@
+"""`python -m populora_agents.nano.train --out DIR`: make nano from nothing.
+
+Owns the loop, its checkpoint and the folder it writes. A stopped run goes on from its checkpoint when it is called again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from populora_agents.nano.recipe import IGNORE, Batch, Recipe, batches, learning_rate, model_config
+from populora_agents.nano.tokenizer import build_tokenizer
+
+_LOG = logging.getLogger(__name__)
+_LOG_EVERY = 50
+_SAVE_EVERY = 250
+
+
+class _Run:
+    """Model, optimiser and place in the schedule; all that a checkpoint holds."""
+
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.tokenizer: PreTrainedTokenizerFast = build_tokenizer()
+        with torch.random.fork_rng():
+            torch.manual_seed(recipe.seed)  # transformers initialises from torch's global generator only
+            self.model = LlamaForCausalLM(model_config(recipe, self.tokenizer))
+        self.optimiser = torch.optim.AdamW(self._groups(), lr=0.0, betas=(0.9, 0.95), fused=True)
+        self.step = 0
+        self.chunk = 0
+        self.place = 0
+        self.tokens = 0
+
+    def _groups(self) -> list[dict[str, object]]:
+        parameters = list(self.model.parameters())
+        matrices = [p for p in parameters if p.ndim > 1]
+        vectors = [p for p in parameters if p.ndim <= 1]
+        decay = self.recipe.weight_decay
+        return [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.folder / "checkpoint.pt"
+
+    def resume(self) -> None:
+        if not self._checkpoint.exists():
+            return
+        state = torch.load(self._checkpoint, weights_only=True)
+        if state["recipe"] != dataclasses.asdict(self.recipe):
+            raise ValueError(f"{self._checkpoint} was made by another recipe; take another --out or remove it")
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.step, self.chunk, self.place, self.tokens = state["place"]
+
+    def save(self) -> None:
+        state = {
+            "recipe": dataclasses.asdict(self.recipe),
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "place": (self.step, self.chunk, self.place, self.tokens),
+        }
+        partial = self._checkpoint.with_suffix(".part")
+        torch.save(state, partial)
+        partial.replace(self._checkpoint)
+
+    def stream(self) -> Iterator[Batch]:
+        while True:
+            for batch in batches(self.recipe, self.tokenizer, chunk=self.chunk)[self.place :]:
+                self.place += 1
+                yield batch
+            self.chunk, self.place = self.chunk + 1, 0
+
+    def update(self, batch: Batch) -> float:
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.recipe, self.step)
+        loss = _loss(self.model, batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.grad_clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        self.step += 1
+        self.tokens += int(batch.mask.sum())
+        return float(loss.detach())
+
+    def export(self) -> None:
+        """Write an ordinary model folder, weights in bfloat16."""
+        self.tokenizer.save_pretrained(self.folder)
+        self.model.to(torch.bfloat16).save_pretrained(self.folder)
+        record = {"recipe": dataclasses.asdict(self.recipe), "tokens": self.tokens, "torch": torch.__version__}
+        (self.folder / "nano.json").write_text(json.dumps(record, indent=2) + "\n")
+
+
+def _loss(model: LlamaForCausalLM, batch: Batch) -> Tensor:
+    """Return the mean cross-entropy over the tokens that carry loss."""
+    logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[:, :-1]
+    return functional.cross_entropy(logits.flatten(0, 1), batch.targets[:, 1:].flatten(), ignore_index=IGNORE)
+
+
+def train(recipe: Recipe, folder: Path) -> None:
+    """Run or resume the recipe, then write the model folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run = _Run(recipe, folder)
+    run.resume()
+    began, tokens_before, losses = time.monotonic(), run.tokens, []
+    for batch in run.stream():
+        if run.step >= recipe.steps:
+            break
+        losses.append(run.update(batch))
+        if run.step % _LOG_EVERY == 0:
+            speed = (run.tokens - tokens_before) / (time.monotonic() - began)
+            mean = sum(losses) / len(losses)
+            _LOG.info("step %d/%d  loss %.4f  %.1f M tokens  %.0f/s", run.step, recipe.steps, mean, run.tokens / 1e6, speed)
+            losses = []
+        if run.step % _SAVE_EVERY == 0:
+            run.save()
+    run.save()
+    run.export()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse the flags and train."""
+    parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.train", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint and model")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
+    for field in dataclasses.fields(Recipe):
+        flag = "--" + field.name.replace("_", "-")
+        parser.add_argument(flag, type=type(field.default), default=field.default, help="default: %(default)s")
+    arguments = vars(parser.parse_args(argv))
+    folder, threads = arguments.pop("out"), arguments.pop("threads")
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    torch.set_num_threads(threads)
+    try:
+        train(Recipe(**arguments), folder)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,260 @@
+"""`AdapterStack`: the adapters of all members side by side over one frozen base; one forward serves them all.
+
+Owns the stacked factors and the routing of rows to them. Owns no learning (`optimizer`, `trainer`), no text, no files.
+
+Symbols: M slots, S of them active in a forward, R rows, n rows an active slot after padding, T tokens a row, r rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from populora_agents.lora import Adapter, LoraConfig, LoraFactors, target_modules
+
+BARE = -1
+"""Slot of rows that the bare base serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingPlan:
+    """How the rows of one forward map to slots, worked out once and used by every layer."""
+
+    rows: int
+    slots: slice | Tensor
+    """The active slots: a slice where they are neighbours (no copy of factors), else int64 [S]."""
+    count: int
+    """S."""
+    width: int
+    """n."""
+    gather: Tensor | None
+    """int64 [S * n]: the row that stands at each padded place; None when the rows stand there already."""
+    places: Tensor | None
+    """int64 [routed rows]: the padded place of each routed row."""
+    routed: Tensor | None
+    """int64 [routed rows]: the rows that `places` speaks of; None when all rows are routed, in order."""
+
+
+def plan_rows(row_slots: Sequence[int | None], slots: int, device: torch.device | str = "cpu") -> RoutingPlan | None:
+    """Sort rows by slot and pad every active slot to the same count.
+
+    Args:
+        row_slots: One a row; None or -1 is the bare base.
+        slots: M.
+        device: Where the index tensors live.
+
+    Returns:
+        The plan, or None when no row has an adapter.
+
+    Raises:
+        ValueError: A slot does not exist.
+    """
+    wanted = np.array([BARE if slot is None else slot for slot in row_slots], dtype=np.int64)
+    if wanted.size and not (BARE <= wanted.min() and wanted.max() < slots):
+        raise ValueError(f"`row_slots` must lie in -1..{slots - 1}, got {sorted(set(wanted.tolist()))!r}")
+    routed = np.flatnonzero(wanted != BARE)
+    if not routed.size:
+        return None
+    order = routed[np.argsort(wanted[routed], kind="stable")]
+    active, starts, counts = np.unique(wanted[order], return_index=True, return_counts=True)
+    width = int(counts.max())
+    neighbours = int(active[-1] - active[0]) == len(active) - 1
+    chosen = slice(int(active[0]), int(active[-1]) + 1) if neighbours else torch.from_numpy(active).to(device)
+    if len(routed) == len(wanted) and bool((counts == width).all()) and bool((np.diff(wanted) >= 0).all()):
+        return RoutingPlan(len(wanted), chosen, len(active), width, None, None, None)
+    within = np.arange(len(order)) - np.repeat(starts, counts)
+    places_sorted = np.repeat(np.arange(len(active)) * width, counts) + within
+    # A padded place repeats row 0: its result is never read, so no gradient flows from it.
+    gather = np.zeros(len(active) * width, dtype=np.int64)
+    gather[places_sorted] = order
+    place_of_row = np.empty(len(wanted), dtype=np.int64)
+    place_of_row[order] = places_sorted
+    return RoutingPlan(
+        rows=len(wanted),
+        slots=chosen,
+        count=len(active),
+        width=width,
+        gather=torch.from_numpy(gather).to(device),
+        places=torch.from_numpy(place_of_row[routed]).to(device),
+        routed=None if len(routed) == len(wanted) else torch.from_numpy(routed).to(device),
+    )
+
+
+class _Switch:
+    """The plan in force, shared by a stack and its layers."""
+
+    __slots__ = ("gathered", "plan", "source")
+
+    def __init__(self) -> None:
+        self.set(None)
+
+    def set(self, plan: RoutingPlan | None) -> None:
+        self.plan = plan
+        self.source: Tensor | None = None
+        self.gathered: Tensor | None = None
+
+    def gather(self, x: Tensor, index: Tensor) -> Tensor:
+        """Bring rows to their padded places; q, k and v (gate and up) ask for the same input and share it."""
+        if self.source is not x or self.gathered is None:
+            self.source, self.gathered = x, x.index_select(0, index)
+        return self.gathered
+
+
+class StackedLinear(nn.Linear):
+    """A frozen linear map with M deltas: `x W^T + bias + scaling * x A_m^T B_m^T`, m the slot of the row.
+
+    It shares weight and bias with the module it stands for, so that the model's state dict stays as it was. The
+    factors are no parameters of the model: they belong to the stack.
+    """
+
+    def __init__(self, base: nn.Linear, factors: tuple[nn.Parameter, nn.Parameter], scaling: float, switch: _Switch):
+        """Take the place of `base`."""
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = base.in_features, base.out_features
+        self.weight, self.bias = base.weight, base.bias
+        self.factors = factors
+        self._scaling = scaling
+        self._switch = switch
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map [R, ..., d_in] to [R, ..., d_out]."""
+        output = functional.linear(input, self.weight, self.bias)
+        plan = self._switch.plan
+        if plan is None:
+            return output
+        if input.shape[0] != plan.rows:
+            raise ValueError(f"the route names {plan.rows} rows, the forward has {input.shape[0]}")
+        A, B = self.factors
+        if isinstance(plan.slots, slice):
+            A, B = A[plan.slots], B[plan.slots]  # type: ignore[assignment]
+        else:
+            A, B = A.index_select(0, plan.slots), B.index_select(0, plan.slots)  # type: ignore[assignment]
+        source = input if plan.gather is None else self._switch.gather(input, plan.gather)
+        hidden = torch.bmm(source.reshape(plan.count, -1, self.in_features).to(A.dtype), A.mT)
+        if plan.gather is None and output.dtype == B.dtype:
+            flat = output.view(plan.count, -1, self.out_features)
+            return torch.baddbmm(flat, hidden, B.mT, alpha=self._scaling).view(output.shape)
+        delta = (torch.bmm(hidden, B.mT) * self._scaling).to(output.dtype)
+        return _add_rows(output, delta.view(-1, *output.shape[1:]), plan)
+
+
+def _add_rows(output: Tensor, delta: Tensor, plan: RoutingPlan) -> Tensor:
+    """Add the padded `delta` [S * n, ..., d_out] to the rows of `output` it belongs to."""
+    if plan.places is None:
+        return output + delta
+    delta = delta.index_select(0, plan.places)
+    return output + delta if plan.routed is None else output.index_add(0, plan.routed, delta)
+
+
+class AdapterStack:
+    """M adapters over one frozen model, whose target modules it replaces in place.
+
+    All factors lie in one matrix [M, P] (`values`), their gradients in another (`gradients`), so that an optimiser
+    works on whole members at once. Factors on the device that the model is on when the stack is made; do not move
+    the model afterwards. Outside `route` the model is the bare base. One thread at a time.
+    """
+
+    def __init__(self, model: nn.Module, config: LoraConfig, slots: int, *, dtype: torch.dtype = torch.float32):
+        """Freeze `model` and stack `slots` empty adapters (all zero, so that they change nothing) on it.
+
+        Args:
+            model: Any module with nn.Linear targets.
+            config: Rank, alpha, targets: the same for all members.
+            slots: M, >= 1.
+            dtype: Of the factors.
+
+        Raises:
+            ValueError: A target is missing or cannot be adapted, or the model carries a stack already.
+        """
+        if slots < 1:
+            raise ValueError(f"`slots` must be at least 1, got {slots!r}")
+        modules = target_modules(model, config.targets)
+        for path, module in modules.items():
+            if type(module) is not nn.Linear:
+                raise ValueError(f"{path!r} is a {type(module).__name__}; only a plain nn.Linear can be stacked")
+        self.model = model.requires_grad_(False)
+        self.config = config
+        self.slots = slots
+        self.device = next(iter(modules.values())).weight.device
+        r = config.lora_rank
+        size = sum(r * (module.in_features + module.out_features) for module in modules.values())
+        self.values = torch.zeros(slots, size, dtype=dtype, device=self.device)
+        """float [M, P]: row m holds all factors of slot m."""
+        self.gradients = torch.zeros_like(self.values)
+        """float [M, P]: summed by every backward; the owner of the update zeroes it."""
+        self._switch = _Switch()
+        self._layers: dict[str, StackedLinear] = {}
+        offset = 0
+        for path, module in modules.items():
+            A, offset = self._parameter(offset, r, module.in_features)
+            B, offset = self._parameter(offset, module.out_features, r)
+            self._layers[path] = StackedLinear(module, (A, B), config.scaling, self._switch)
+            model.set_submodule(path, self._layers[path])
+
+    def _parameter(self, offset: int, rows: int, columns: int) -> tuple[nn.Parameter, int]:
+        """Return the parameter [M, rows, columns] that lies at `offset` of every row of `values`, and the next offset."""
+        end = offset + rows * columns
+        shape = (self.slots, rows, columns)
+        parameter = nn.Parameter(self.values[:, offset:end].view(shape))
+        parameter.grad = self.gradients[:, offset:end].view(shape)
+        return parameter, end
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Yield A and B of every adapted module, in the model's order; each a view of `values`."""
+        for layer in self._layers.values():
+            yield from layer.factors
+
+    def modules(self) -> tuple[str, ...]:
+        """Return the paths of the adapted modules, in the model's order."""
+        return tuple(self._layers)
+
+    @contextmanager
+    def route(self, row_slots: Sequence[int | None]) -> Iterator[None]:
+        """Serve row i of every forward (and backward) inside by slot `row_slots[i]`, None or -1 by the bare base."""
+        before = self._switch.plan
+        self._switch.set(plan_rows(row_slots, self.slots, self.device))
+        try:
+            yield
+        finally:
+            self._switch.set(before)
+
+    def load(self, slot: int, adapter: Adapter) -> None:
+        """Copy `adapter` into `slot`.
+
+        Raises:
+            ValueError: The slot, a module or a shape does not fit; nothing is copied then.
+        """
+        self._check_slot(slot)
+        if set(adapter) != set(self._layers):
+            odd = sorted(set(adapter) ^ set(self._layers))
+            raise ValueError(f"`adapter` must hold exactly the stack's modules, they differ in {odd[:4]!r}")
+        for path, layer in self._layers.items():
+            for stacked, factor in zip(layer.factors, (adapter[path].A, adapter[path].B), strict=True):
+                if factor.shape != stacked.shape[1:]:
+                    raise ValueError(f"{path!r} needs {list(stacked.shape[1:])!r}, got {list(factor.shape)!r}")
+        with torch.no_grad():
+            for path, layer in self._layers.items():
+                for stacked, factor in zip(layer.factors, (adapter[path].A, adapter[path].B), strict=True):
+                    stacked[slot].copy_(factor)
+
+    def adapter(self, slot: int) -> Adapter:
+        """Return a copy of what `slot` holds, on the CPU."""
+        self._check_slot(slot)
+        return {
+            path: LoraFactors(A=_copy(layer.factors[0][slot]), B=_copy(layer.factors[1][slot]))
+            for path, layer in self._layers.items()
+        }
+
+    def _check_slot(self, slot: int) -> None:
+        if not 0 <= slot < self.slots:
+            raise ValueError(f"`slot` must lie in 0..{self.slots - 1}, got {slot!r}")
+
+
+def _copy(factor: Tensor) -> Tensor:
+    return factor.detach().to("cpu", copy=True).contiguous()

@@ -1,0 +1,76 @@
+"""Program text: bounded parsing and the normal form in which programs are stored, shown and compared.
+
+Owns no judgement about what a program may do (that is `admission`); it only keeps hostile text from exhausting the parser.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+MAX_SOURCE_CHARS = 16_384
+MAX_DEPTH = 100
+"""Deepest syntax tree; far below Python's recursion limit, so that later passes may recurse."""
+
+
+class SourceError(ValueError):
+    """The text is no program within the bounds."""
+
+
+def is_plain_text(text: str) -> bool:
+    """Return whether `text` can be stored as it is: no NUL and no lone surrogate."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def parse_program(source: str) -> ast.Module:
+    """Parse `source` within bounds of size and nesting.
+
+    Raises:
+        SourceError: Too long, not plain text, a syntax error, or nested too deeply.
+    """
+    if len(source) > MAX_SOURCE_CHARS:
+        raise SourceError(f"program has {len(source)} characters, at most {MAX_SOURCE_CHARS} are read")
+    if not is_plain_text(source):
+        raise SourceError("program holds a NUL or a lone surrogate")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise SourceError(f"program does not parse: {type(error).__name__}") from error
+    if _depth(tree) > MAX_DEPTH:
+        raise SourceError(f"program is nested deeper than {MAX_DEPTH}")
+    return tree
+
+
+def normalise(source: str) -> str:
+    """Return the normal form of a program: no comments, no docstrings, one spelling for one syntax tree.
+
+    Raises:
+        SourceError: The text is no program within the bounds, or has no normal form.
+    """
+    tree = parse_program(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            _drop_docstring(node)
+    try:
+        return ast.unparse(tree)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"program has no normal form: {error}") from error
+
+
+def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    if not node.body or not isinstance(node.body[0], ast.Expr):
+        return
+    first = node.body[0].value
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        node.body = node.body[1:] or [ast.Pass()]
+
+
+def _depth(tree: ast.AST) -> int:
+    depth = 0
+    level = [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
