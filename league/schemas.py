@@ -135,22 +135,12 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 
 
 def storable(text: str) -> str:
-    r"""Return `text` with lone surrogates, NULs and backslashes escaped.
-
-    Such a text is valid UTF-8 without NUL. Backslashes are doubled only where something else had to be escaped, so
-    ordinary text is stored as it is, and escaped text (`\ud800`, `\x00`) can be told from text that spells an escape.
-    """
-    if "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text):
-        return text
-    return "".join(_escape(character) for character in text)
-
-
-def _escape(character: str) -> str:
-    if character == "\0":
-        return r"\x00"
-    if character == "\\":
-        return r"\\"
-    return f"\\u{ord(character):04x}" if "\ud800" <= character <= "\udfff" else character
+    r"""Return `text` as valid UTF-8 without NUL: lone surrogates become `\ud800`, NULs `\x00`, spelt out."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode(errors="backslashreplace").decode()
+    return text.replace("\0", r"\x00")
 
 
 def clean(value: Any) -> Any:

@@ -7,19 +7,30 @@ Symbols: M slots, S of them active in a forward, R rows, n rows an active slot a
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from populora_agents.lora import Adapter, LoraConfig, LoraFactors, target_modules
 
+# The factors are strided views on purpose; autograd adds into them in place all the same, and says so once.
+warnings.filterwarnings(
+    "ignore", message="grad and param do not obey the gradient layout contract", category=UserWarning
+)
+
 BARE = -1
 """Slot of rows that the bare base serves."""
+
+
+RowSlots = Sequence[int | None] | NDArray[np.int64]
+"""The slot of each row of a forward; None or -1 is the bare base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +52,11 @@ class RoutingPlan:
     """int64 [routed rows]: the rows that `places` speaks of; None when all rows are routed, in order."""
 
 
-def plan_rows(row_slots: Sequence[int | None], slots: int, device: torch.device | str = "cpu") -> RoutingPlan | None:
+def plan_rows(row_slots: RowSlots, slots: int, device: torch.device | str = "cpu") -> RoutingPlan | None:
     """Sort rows by slot and pad every active slot to the same count.
 
     Args:
-        row_slots: One a row; None or -1 is the bare base.
+        row_slots: One a row.
         slots: M.
         device: Where the index tensors live.
 
@@ -55,8 +66,11 @@ def plan_rows(row_slots: Sequence[int | None], slots: int, device: torch.device 
     Raises:
         ValueError: A slot does not exist.
     """
-    wanted = np.array([BARE if slot is None else slot for slot in row_slots], dtype=np.int64)
-    if wanted.size and not (BARE <= wanted.min() and wanted.max() < slots):
+    if isinstance(row_slots, np.ndarray):
+        wanted = row_slots
+    else:
+        wanted = np.array([BARE if slot is None else slot for slot in row_slots], dtype=np.int64)
+    if wanted.size and (wanted.min() < BARE or wanted.max() >= slots):
         raise ValueError(f"`row_slots` must lie in -1..{slots - 1}, got {sorted(set(wanted.tolist()))!r}")
     routed = np.flatnonzero(wanted != BARE)
     if not routed.size:
@@ -89,7 +103,7 @@ def plan_rows(row_slots: Sequence[int | None], slots: int, device: torch.device 
 class _Switch:
     """The plan in force, shared by a stack and its layers."""
 
-    __slots__ = ("gathered", "plan", "source")
+    __slots__ = ("gathered", "plan", "source", "version")
 
     def __init__(self) -> None:
         self.set(None)
@@ -98,11 +112,14 @@ class _Switch:
         self.plan = plan
         self.source: Tensor | None = None
         self.gathered: Tensor | None = None
+        self.version = 0
 
     def gather(self, x: Tensor, index: Tensor) -> Tensor:
         """Bring rows to their padded places; q, k and v (gate and up) ask for the same input and share it."""
-        if self.source is not x or self.gathered is None:
-            self.source, self.gathered = x, x.index_select(0, index)
+        if x.is_inference():
+            return x.index_select(0, index)
+        if self.source is not x or self.version != x._version or self.gathered is None:
+            self.source, self.version, self.gathered = x, x._version, x.index_select(0, index)
         return self.gathered
 
 
@@ -130,18 +147,19 @@ class StackedLinear(nn.Linear):
             return output
         if input.shape[0] != plan.rows:
             raise ValueError(f"the route names {plan.rows} rows, the forward has {input.shape[0]}")
-        A, B = self.factors
-        if isinstance(plan.slots, slice):
-            A, B = A[plan.slots], B[plan.slots]  # type: ignore[assignment]
-        else:
-            A, B = A.index_select(0, plan.slots), B.index_select(0, plan.slots)  # type: ignore[assignment]
+        down, up = (_select(factor, plan.slots) for factor in self.factors)
         source = input if plan.gather is None else self._switch.gather(input, plan.gather)
-        hidden = torch.bmm(source.reshape(plan.count, -1, self.in_features).to(A.dtype), A.mT)
-        if plan.gather is None and output.dtype == B.dtype:
+        hidden = torch.bmm(source.reshape(plan.count, -1, self.in_features).to(down.dtype), down.mT)
+        if plan.gather is None and output.dtype == up.dtype:
             flat = output.view(plan.count, -1, self.out_features)
-            return torch.baddbmm(flat, hidden, B.mT, alpha=self._scaling).view(output.shape)
-        delta = (torch.bmm(hidden, B.mT) * self._scaling).to(output.dtype)
+            return torch.baddbmm(flat, hidden, up.mT, alpha=self._scaling).view(output.shape)
+        delta = (torch.bmm(hidden, up.mT) * self._scaling).to(output.dtype)
         return _add_rows(output, delta.view(-1, *output.shape[1:]), plan)
+
+
+def _select(factor: Tensor, slots: slice | Tensor) -> Tensor:
+    """Return the factors of the active slots, [M, ...] to [S, ...]."""
+    return factor[slots] if isinstance(slots, slice) else factor.index_select(0, slots)
 
 
 def _add_rows(output: Tensor, delta: Tensor, plan: RoutingPlan) -> Tensor:
@@ -192,13 +210,13 @@ class AdapterStack:
         self._layers: dict[str, StackedLinear] = {}
         offset = 0
         for path, module in modules.items():
-            A, offset = self._parameter(offset, r, module.in_features)
-            B, offset = self._parameter(offset, module.out_features, r)
-            self._layers[path] = StackedLinear(module, (A, B), config.scaling, self._switch)
+            down, offset = self._parameter(offset, r, module.in_features)
+            up, offset = self._parameter(offset, module.out_features, r)
+            self._layers[path] = StackedLinear(module, (down, up), config.scaling, self._switch)
             model.set_submodule(path, self._layers[path])
 
     def _parameter(self, offset: int, rows: int, columns: int) -> tuple[nn.Parameter, int]:
-        """Return the parameter [M, rows, columns] that lies at `offset` of every row of `values`, and the next offset."""
+        """Return the parameter [M, rows, columns] at `offset` of every row of `values`, and where the next begins."""
         end = offset + rows * columns
         shape = (self.slots, rows, columns)
         parameter = nn.Parameter(self.values[:, offset:end].view(shape))
@@ -215,7 +233,7 @@ class AdapterStack:
         return tuple(self._layers)
 
     @contextmanager
-    def route(self, row_slots: Sequence[int | None]) -> Iterator[None]:
+    def route(self, row_slots: RowSlots) -> Iterator[None]:
         """Serve row i of every forward (and backward) inside by slot `row_slots[i]`, None or -1 by the bare base."""
         before = self._switch.plan
         self._switch.set(plan_rows(row_slots, self.slots, self.device))

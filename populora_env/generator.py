@@ -103,9 +103,7 @@ _GLOBALS: dict[str, Any] = {
 }
 
 
-def generate_problem(
-    rng: np.random.Generator, *, task: Task, n_inputs: int = 4, depth: int | None = None
-) -> Problem:
+def generate_problem(rng: np.random.Generator, *, task: Task, n_inputs: int = 4, depth: int | None = None) -> Problem:
     """Return a problem that is valid by construction.
 
     Args:

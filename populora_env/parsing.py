@@ -20,9 +20,7 @@ Block = tuple[str, str]
 """Kind (`program`, `input`, `output`, `message`) and text."""
 
 
-def parse_proposal(
-    text: str, *, task: Task, references: Sequence[Problem], config: GameConfig
-) -> Proposal | Malformed:
+def parse_proposal(text: str, *, task: Task, references: Sequence[Problem], config: GameConfig) -> Proposal | Malformed:
     """Read a proposal; its program comes back in normal form. An induction proposal is about `references[0]`'s.
 
     Raises:

@@ -124,7 +124,8 @@ _SOLVE = {
     Task.DEDUCTION: "What does `f` return for this input?\n\n{program}\n\n{input}\n\n"
     "Give the value as a Python literal in an ```output block.",
     Task.ABDUCTION: "For which input does `f` return this output? Any input that gives it is right.\n\n{program}\n\n"
-    "{output}\n\nGive the tuple of f's arguments as a Python literal, e.g. (3, 'ab') or ([1, 2],), in an ```input block.",
+    "{output}\n\nGive the tuple of f's arguments as a Python literal, e.g. (3, 'ab') or ([1, 2],), in an ```input "
+    "block.",
     Task.INDUCTION: "Write a Python function `f` that maps these inputs to these outputs; it will be tested on others. "
     "Each input is the tuple of f's arguments.\n\n{pairs}\n\n{message}\n\nGive the program in a ```python block.",
 }

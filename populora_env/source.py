@@ -1,6 +1,7 @@
 """Program text: bounded parsing and the normal form in which programs are stored, shown and compared.
 
-Owns no judgement about what a program may do (that is `admission`); it only keeps hostile text from exhausting the parser.
+Owns no judgement about what a program may do (that is `admission`); it only keeps hostile text from exhausting the
+parser.
 """
 
 from __future__ import annotations

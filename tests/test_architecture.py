@@ -25,7 +25,7 @@ ONLY_IN = {
     "pyseccomp": {"populora_env/sandbox/seccomp_filter.py"},
 }
 BARE_GPU_BOX = {"stack", "lora", "losses", "advantages"}
-"""Modules of populora_agents that import nothing beyond torch, transformers, safetensors, numpy and the standard library."""
+"""Modules of populora_agents that import only torch, transformers, safetensors, numpy and the standard library."""
 
 LIGHT = [
     "populora_env",

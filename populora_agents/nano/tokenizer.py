@@ -1,8 +1,8 @@
 """nano's tokenizer: bytes, and one token for each piece that our programs are made of.
 
-Owns the vocabulary. It is an ordinary `tokenizers` file: a piece that stands in the vocabulary is one token, every other
-text is spelled in UTF-8 bytes, so that any text makes the round trip. What ships is the file written at training time, so
-the pieces here may grow without touching old weights.
+Owns the vocabulary. It is an ordinary `tokenizers` file: a piece that stands in the vocabulary is one token, every
+other text is spelled in UTF-8 bytes, so that any text makes the round trip. What ships is the file written at training
+time, so the pieces here may grow without touching old weights.
 """
 
 from __future__ import annotations
@@ -22,10 +22,39 @@ END, PAD = "<|end|>", "<|pad|>"
 _HEADS = tuple(f"<{task}>\n" for task in Task) + tuple(f"<propose {task}>\n" for task in Task)
 _MARKS = tuple(f"{lead}{mark}\n" for mark in (PROGRAM, INPUT, OUTPUT, MESSAGE, ANSWER) for lead in ("", "\n"))
 _CODE = (
-    *("def f(", "):\n    ", "\n    ", "\n    return ", "return ", " = ", ", ", " + ", " - ", " * ", " // ", " % ", " > "),
+    *(
+        "def f(",
+        "):\n    ",
+        "\n    ",
+        "\n    return ",
+        "return ",
+        " = ",
+        ", ",
+        " + ",
+        " - ",
+        " * ",
+        " // ",
+        " % ",
+        " > ",
+    ),
     *("abs(", "len(", "list(", "max(", "min(", "range(", "sorted(", "str(", "sum("),
     *(".count(", ".find(", ".replace(", ".upper()", "[::-1]", "[1:]", "[:-1]", "[:2]", "[0]"),
-    *(" if ", " else ", " for ", " in ", " and ", " or ", "not ", "while ", "True", "False", "None", ",)", "', '", "[]"),
+    *(
+        " if ",
+        " else ",
+        " for ",
+        " in ",
+        " and ",
+        " or ",
+        "not ",
+        "while ",
+        "True",
+        "False",
+        "None",
+        ",)",
+        "', '",
+        "[]",
+    ),
 )
 PIECES = tuple(dict.fromkeys((*_HEADS, *_MARKS, *_CODE, *TAGS)))
 """Texts of several characters that are one token."""

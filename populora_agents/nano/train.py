@@ -1,6 +1,6 @@
 """`python -m populora_agents.nano.train --out DIR`: make nano from nothing.
 
-Owns the loop, its checkpoint and the folder it writes. A stopped run goes on from its checkpoint when it is called again.
+Owns the loop, its checkpoint and the folder it writes. A stopped run goes on from its checkpoint when called again.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Run:
     def export(self) -> None:
         """Write an ordinary model folder, weights in bfloat16."""
         self.tokenizer.save_pretrained(self.folder)
-        self.model.to(torch.bfloat16).save_pretrained(self.folder)
+        self.model.bfloat16().save_pretrained(self.folder)
         record = {"recipe": dataclasses.asdict(self.recipe), "tokens": self.tokens, "torch": torch.__version__}
         (self.folder / "nano.json").write_text(json.dumps(record, indent=2) + "\n")
 
@@ -121,7 +121,9 @@ def train(recipe: Recipe, folder: Path) -> None:
         if run.step % _LOG_EVERY == 0:
             speed = (run.tokens - tokens_before) / (time.monotonic() - began)
             mean = sum(losses) / len(losses)
-            _LOG.info("step %d/%d  loss %.4f  %.1f M tokens  %.0f/s", run.step, recipe.steps, mean, run.tokens / 1e6, speed)
+            _LOG.info(
+                "step %d/%d  loss %.4f  %.1f M tokens  %.0f/s", run.step, recipe.steps, mean, run.tokens / 1e6, speed
+            )
             losses = []
         if run.step % _SAVE_EVERY == 0:
             run.save()

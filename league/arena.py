@@ -1,0 +1,249 @@
+"""`ProgramArena`: where members play the programming game and learn from it, on one machine.
+
+Owns the members' weights (a slot of the stack each), the problem buffer and the clock of a step's phases. Owns neither
+who plays (the engine) nor what is kept (storage). The phases are in `rounds`, the columns in `rows`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from safetensors.torch import save_file
+
+from league.config import RunConfig, known, make_game
+from league.engine import founder_seed
+from league.learning import learning_rate, lora_config, rollouts_of, trainer_config, update_metrics
+from league.metrics import step_metrics
+from league.operators import apply
+from league.rounds import (
+    PlayedRound,
+    Room,
+    Sampling,
+    judge_answers,
+    judge_proposals,
+    open_rounds,
+    propose,
+    solve,
+)
+from league.rows import problem_row, rollout_rows
+from league.types import Match, MatchResult, Member, Play, Row, Side
+from populora_agents.advantages import ESTIMATORS, rollout_advantages
+from populora_agents.backends.torch import TorchBackend
+from populora_agents.bases import Base
+from populora_agents.lora import Adapter, fresh_adapter, save_adapter
+from populora_agents.stack import AdapterStack
+from populora_agents.trainer import Trainer
+from populora_agents.types import Rollout, UpdateReport
+from populora_env.game import seeded_buffer
+from populora_env.play import Judge
+from populora_env.verifier import Verifier
+
+BUFFER_FILE, OPTIMISER_FILE = "buffer.jsonl", "optimiser.safetensors"
+
+
+class ClosingJudge(Judge, Protocol):
+    """A judge that holds processes, and says what protects us from what they run."""
+
+    @property
+    def layers(self) -> Mapping[str, bool]:
+        """Each layer of the sandbox, and whether it is in force."""
+        ...
+
+    def close(self) -> None:
+        """Give the processes back."""
+        ...
+
+
+class ProgramArena:
+    """Implements `league.types.Arena` over one base model, one adapter stack and one verifier."""
+
+    def __init__(self, config: RunConfig, base: Base, verifier: ClosingJudge) -> None:
+        """Put an empty stack on the base.
+
+        Args:
+            config: Resolved.
+            base: Taken over: its model carries the stack from now on.
+            verifier: Taken over: closed with the arena.
+
+        Raises:
+            ValueError: Not resolved, targets that the base lacks, or lengths that its context has no room for.
+        """
+        play = config.play
+        self._config = config
+        self._game = make_game(config, None)
+        self._base = base
+        self._verifier = verifier
+        self._sampling = Sampling(
+            seed=config.seed,
+            proposal_tokens=known(play.proposal_tokens),
+            answer_tokens=known(play.answer_tokens),
+            temperature=play.temperature,
+        )
+        self._lora = lora_config(config)
+        self._stack = AdapterStack(base.model, self._lora, config.teachers + config.students)
+        self._slots: dict[str, tuple[int, int]] = {}
+        self._backend = TorchBackend(base, self._stack, self._slots)
+        self._room = Room(base.context_tokens, self._backend.prompt_ids, self._sampling)
+        self._trainer = Trainer(self._stack, trainer_config(config))
+        self._buffer = seeded_buffer(self._game).copy()
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def base_name(self) -> str:
+        """The base, with its version."""
+        return self._base.name
+
+    @property
+    def sandbox_layers(self) -> Mapping[str, bool]:
+        """Layers of the sandbox, and whether each is in force."""
+        return self._verifier.layers
+
+    def found(self, members: Sequence[Member]) -> None:
+        """Give each founder a fresh adapter: A drawn by its own seed, B zero."""
+        for member in members:
+            generator = torch.Generator().manual_seed(founder_seed(self._config.seed, member.member_id))
+            self._settle(member, fresh_adapter(self._base.model, self._lora, generator))
+
+    def play(self, matches: Sequence[Match], *, step: int) -> Play:
+        """Play and learn; see `Arena`. Every member of a match stands one version higher afterwards."""
+        del step  # The matches say it.
+        self._seconds = {}
+        rounds = open_rounds(matches, self._buffer, self._game, self._config.play, self._room, self._config.seed)
+        with self._clock("propose"):
+            propose(rounds, self._backend, self._sampling)
+        with self._clock("verify"):
+            judge_proposals(rounds, self._verifier, self._room)
+        with self._clock("solve"):
+            solve(rounds, self._backend, self._sampling)
+        with self._clock("verify"):
+            judge_answers(rounds, self._verifier)
+        rollouts = {rollout_id: rollout for played in rounds for rollout_id, rollout in rollouts_of(played)}
+        with self._clock("update"):
+            advantages, report = self._learn(list(rollouts.values()))
+        self._grow(matches)
+        for played in rounds:
+            if played.round.problem is not None:
+                self._buffer.add(played.round.problem)
+        tables = self._tables(rounds, dict(zip(rollouts, advantages, strict=True)))
+        metrics = step_metrics(tables["problems"], tables["rollouts"]) | update_metrics(report)
+        return Play(
+            results=tuple(_result(match, rounds) for match in matches),
+            tables=tables,
+            metrics=metrics,
+            seconds=self._seconds,
+        )
+
+    def breed(
+        self, child: Member, parents: Sequence[Member], operator: str, parameters: Mapping[str, float], *, seed: int
+    ) -> str:
+        """Make the child and put it into its slot; see `Arena`."""
+        adapters = [self._adapter(parent) for parent in parents]
+        adapter = apply(operator, adapters, torch.Generator().manual_seed(seed), parameters)
+        slot = self._slot_of(child)
+        self._forget(slot)
+        self._settle(child, adapter)
+        self._trainer.reset_slot(slot)
+        with tempfile.TemporaryDirectory() as folder:
+            return save_adapter(folder, adapter, self._lora, self._base.name)
+
+    def save_adapters(self, members: Sequence[Member], folder: str) -> Mapping[str, str]:
+        """Write the members' present weights; see `Arena`."""
+        return {
+            member.member_id: save_adapter(
+                Path(folder) / member.member_id / str(member.version),
+                self._adapter(member),
+                self._lora,
+                self._base.name,
+            )
+            for member in members
+        }
+
+    def save_state(self, folder: str) -> None:
+        """Write the buffer (JSON lines, oldest first within each task) and the optimiser's moments."""
+        lines = "".join(json.dumps(row) + "\n" for row in self._buffer.rows())
+        (Path(folder) / BUFFER_FILE).write_text(lines, encoding="utf-8")
+        save_file(self._trainer.state_dict(), Path(folder) / OPTIMISER_FILE)
+
+    def close(self) -> None:
+        """Close the verifier."""
+        self._backend.close()
+        self._verifier.close()
+
+    def _learn(self, rollouts: Sequence[Rollout]) -> tuple[list[float], UpdateReport]:
+        advantages = rollout_advantages(rollouts, ESTIMATORS[self._config.learn.estimator])
+        slots = {member_id: slot for member_id, (slot, _) in self._slots.items()}
+        rates = {
+            member_id: learning_rate(self._config, Side.TEACHER if slot < self._config.teachers else Side.STUDENT)
+            for member_id, slot in slots.items()
+        }
+        return advantages.tolist(), self._trainer.update(rollouts, advantages, slots, rates)
+
+    def _tables(self, rounds: Sequence[PlayedRound], advantages: Mapping[str, float]) -> dict[str, list[Row]]:
+        first = min((played.match.match_id for played in rounds), default=0) * self._game.rounds
+        return {
+            "problems": [problem_row(played, index) for index, played in enumerate(rounds, start=first)],
+            "rollouts": [row for played in rounds for row in rollout_rows(played, advantages, self._backend.name)],
+        }
+
+    def _grow(self, matches: Sequence[Match]) -> None:
+        for member in {one.member_id: one for match in matches for one in (match.teacher, match.student)}.values():
+            self._slots[member.member_id] = (self._slot_of(member), member.version + 1)
+
+    def _settle(self, member: Member, adapter: Adapter) -> None:
+        self._stack.load(self._slot_of(member), adapter)
+        self._slots[member.member_id] = (self._slot_of(member), member.version)
+
+    def _forget(self, slot: int) -> None:
+        for member_id in [member_id for member_id, (held, _) in self._slots.items() if held == slot]:
+            del self._slots[member_id]
+
+    def _adapter(self, member: Member) -> Adapter:
+        """Return the present weights of a member.
+
+        Raises:
+            ValueError: The arena does not hold that version.
+        """
+        slot = self._slot_of(member)
+        if self._slots.get(member.member_id) != (slot, member.version):
+            raise ValueError(f"the arena does not hold {member.adapter!s}, but {self._slots.get(member.member_id)!r}")
+        return self._stack.adapter(slot)
+
+    def _slot_of(self, member: Member) -> int:
+        """Teachers come first in the stack."""
+        return member.slot if member.side is Side.TEACHER else self._config.teachers + member.slot
+
+    @contextmanager
+    def _clock(self, phase: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._seconds[phase] = self._seconds.get(phase, 0.0) + time.perf_counter() - began
+
+
+def make_arena(config: RunConfig, base: Base) -> ProgramArena:
+    """Return the arena of a resolved configuration, its verifier running.
+
+    Raises:
+        ValueError: As for `ProgramArena`.
+        SandboxError: Untrusted code cannot be run safely here.
+    """
+    verifier = Verifier(config.verifier)
+    try:
+        return ProgramArena(config, base, verifier)
+    except BaseException:
+        verifier.close()
+        raise
+
+
+def _result(match: Match, rounds: Sequence[PlayedRound]) -> MatchResult:
+    solve_rates = [
+        rate for played in rounds if played.match is match and (rate := played.round.result().solve_rate) is not None
+    ]
+    observed = sum(solve_rates) / len(solve_rates) if solve_rates else None
+    return MatchResult(match=match, observed=observed, n_problems=len(solve_rates))

@@ -1,0 +1,112 @@
+"""Who descends from whom: ids of founders and children, and the rows of the lineage table.
+
+Owns names and rows. Owns no choice of parents (`selection`) and no weights. An id is used once in a run, also after its
+member has been replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from league.selection import Replacement
+from league.types import Member, Row, Side
+
+FOUNDER = "founder"
+"""What the lineage table names as the operator of members without parents."""
+
+_MEMBER_ID = re.compile(r"(?P<side>[a-z]+)_(?P<number>\d+)")
+
+
+def found(teachers: int, students: int) -> tuple[Member, ...]:
+    """Return the first members of a run, teachers first: `teacher_0`, ..., `student_0`, ...
+
+    Raises:
+        ValueError: A side would be empty.
+    """
+    if teachers < 1 or students < 1:
+        raise ValueError(f"each side needs a member, got {teachers!r} teachers and {students!r} students")
+    return tuple(
+        Member(member_id=f"{side.value}_{slot}", side=side, slot=slot)
+        for side, size in ((Side.TEACHER, teachers), (Side.STUDENT, students))
+        for slot in range(size)
+    )
+
+
+def next_member_id(side: Side, used: Collection[str]) -> str:
+    """Return the side's next id: one above the largest number in use.
+
+    Args:
+        side: Of the member to be named.
+        used: Ids of all members that ever were, of both sides (`child_id` of the lineage table).
+
+    Raises:
+        ValueError: An id in `used` is not one of ours.
+    """
+    largest = -1
+    for member_id in used:
+        match = _MEMBER_ID.fullmatch(member_id)
+        if match is None:
+            raise ValueError(f"`used` must hold ids like 'teacher_0', got {member_id!r}")
+        if match["side"] == side.value:
+            largest = max(largest, int(match["number"]))
+    return f"{side.value}_{largest + 1}"
+
+
+def bear(replacements: Sequence[Replacement], used: Collection[str], *, step: int) -> tuple[Member, ...]:
+    """Return the child of each replacement: a new id, its victim's side and slot, version 0.
+
+    Args:
+        replacements: Of one evolution.
+        used: Ids of all members that ever were.
+        step: Step of birth.
+    """
+    taken = set(used)
+    children: list[Member] = []
+    for replacement in replacements:
+        victim = replacement.victim
+        member_id = next_member_id(victim.side, taken)
+        taken.add(member_id)
+        children.append(Member(member_id=member_id, side=victim.side, slot=victim.slot, born=step))
+    return tuple(children)
+
+
+def founder_row(member: Member, *, seed: int, adapter_sha256: str) -> Row:
+    """Return the lineage row of a founder, without `run_id`; `seed` is that of its first weights."""
+    return _row(member, (), FOUNDER, {}, seed, adapter_sha256)
+
+
+def birth_row(
+    child: Member, replacement: Replacement, *, parameters: Mapping[str, float], seed: int, adapter_sha256: str
+) -> Row:
+    """Return the lineage row of a child, without `run_id`.
+
+    Args:
+        child: From `bear`.
+        replacement: Its parents and operator.
+        parameters: All that the operator was given, defaults included.
+        seed: The operator's, below 2**63.
+        adapter_sha256: Of the child's first weights.
+    """
+    parents = [parent.member_id for parent in replacement.parents]
+    return _row(child, parents, replacement.operator, parameters, seed, adapter_sha256)
+
+
+def _row(
+    member: Member,
+    parents: Sequence[str],
+    operator: str,
+    parameters: Mapping[str, float],
+    seed: int,
+    adapter_sha256: str,
+) -> Row:
+    return {
+        "child_id": member.member_id,
+        "step": member.born,
+        "slot": member.slot,
+        "parents": list(parents),
+        "operator": operator,
+        "parameters": [{"name": name, "value": float(parameters[name])} for name in sorted(parameters)],
+        "seed": seed,
+        "adapter_sha256": adapter_sha256,
+    }

@@ -1,0 +1,111 @@
+"""Who meets whom: prioritised fictitious self-play on the ratings.
+
+Owns one step's pairing. Owns no ratings and no play. The generator is the only source of chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.ratings import STANDARD, RatingConstants, expected
+from league.types import Match, Member, Rating
+
+Array = NDArray[np.float64]
+
+
+def pfsp_weights(probabilities: Array) -> Array:
+    """Return p (1 - p): most for an opponent as likely to win as to lose (paper.md, One training step, 1).
+
+    Args:
+        probabilities: float64, any shape, in [0, 1].
+    """
+    return probabilities * (1.0 - probabilities)
+
+
+def pair(weights: Array, generator: np.random.Generator) -> list[int]:
+    """Give each chooser one of the pool, by weight, without replacement; an empty pool is filled again.
+
+    Args:
+        weights: float64 [choosers, pool], finite and >= 0; a row without any weight draws uniformly.
+        generator: Decides the order in which choosers draw (else the last would always get the left-overs), and
+            the draws.
+
+    Returns:
+        Index into the pool for each chooser. With at least as many choosers as there are in the pool, everybody in
+        the pool is met, and no two of them differ by more than one in how often.
+
+    Raises:
+        ValueError: The pool is empty, or a weight is negative or not finite.
+    """
+    choosers, size = weights.shape
+    if choosers and not size:
+        raise ValueError("`weights` must have at least one column, got an empty pool")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError(f"`weights` must be finite and at least 0, got {weights!r}")
+    chosen = [0] * choosers
+    pool: list[int] = []
+    for chooser in generator.permutation(choosers):
+        pool = pool or list(range(size))
+        chosen[chooser] = pool.pop(_draw(weights[chooser, pool], generator))
+    return chosen
+
+
+def _draw(weights: Array, generator: np.random.Generator) -> int:
+    """Return an index by inversion of the cumulative weights."""
+    cumulative = np.cumsum(weights / weights.max() if weights.max() > 0 else np.ones_like(weights))
+    place = np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right")
+    return min(int(place), len(weights) - 1)
+
+
+def make_matches(
+    teachers: Sequence[Member],
+    students: Sequence[Member],
+    ratings: Mapping[str, Rating],
+    *,
+    step: int,
+    first_match_id: int,
+    generator: np.random.Generator,
+    constants: RatingConstants = STANDARD,
+) -> tuple[Match, ...]:
+    """Return one step's max(N, M) matches, in which every member plays at least once.
+
+    The larger side chooses, one opponent each: with more students than teachers the students do, so that none idles.
+
+    Args:
+        teachers: N members, at least one.
+        students: M members, at least one.
+        ratings: By member id.
+        step: Present step.
+        first_match_id: Ids count up from here, in the order of the choosers.
+        generator: Same generator, same matches.
+        constants: TrueSkill's constants.
+
+    Raises:
+        ValueError: A side is empty, or a member has no rating.
+    """
+    if not teachers or not students:
+        raise ValueError(f"each side needs a member, got {len(teachers)} teachers and {len(students)} students")
+    unrated = [member.member_id for member in (*teachers, *students) if member.member_id not in ratings]
+    if unrated:
+        raise ValueError(f"`ratings` lacks {unrated!r}")
+    chances = np.array(
+        [[expected(ratings[s.member_id], ratings[t.member_id], constants) for s in students] for t in teachers]
+    )
+    weights = pfsp_weights(chances)
+    if len(teachers) >= len(students):
+        places = list(enumerate(pair(weights, generator)))
+    else:
+        places = [(teacher, student) for student, teacher in enumerate(pair(weights.T, generator))]
+    return tuple(
+        Match(
+            match_id=first_match_id + number,
+            step=step,
+            teacher=teachers[teacher],
+            student=students[student],
+            expected=float(chances[teacher, student]),
+        )
+        for number, (teacher, student) in enumerate(places)
+    )

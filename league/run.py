@@ -1,0 +1,229 @@
+"""The main command: `python -m league.run --teachers 4 --students 4`.
+
+Owns the way from flags to a finished run folder, and the exit status: 0 done, 1 the sandbox cannot be trusted here, 2
+something the user has to change (flags, paths, base, disk), 130 interrupted. Heavy imports wait until the flags hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from league.config import EvolveOptions, RunConfig, known, resolve
+from league.config_file import ConfigError, dump_config, load_config
+from league.display import Display, complain
+from league.schemas import SCHEMA_VERSION
+from league.storage import RunFolder, StorageError, read_rows, refuse_existing
+
+if TYPE_CHECKING:
+    from league.arena import ProgramArena
+    from league.engine import Rules
+
+PROGRAM = "python -m league.run"
+_NOTE = """
+
+Flags that are not given take the preset of the base model. `--config FILE` begins with the settings of a `config.yaml`,
+as it lies in every run folder; flags that stand beside it win."""
+_PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")
+
+
+class UsageError(ValueError):
+    """A command line that cannot be followed; the message is one line for the user."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a league as the command line says; return the exit status."""
+    try:
+        return _main(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        complain("interrupted; committed steps are kept")
+        return 130
+    except (UsageError, ConfigError, StorageError) as error:
+        complain(str(error))
+        return 2
+
+
+def parse(arguments: Sequence[str]) -> RunConfig:
+    """Return the configuration that a command line asks for.
+
+    Raises:
+        UsageError: Flags that do not exist or values out of range.
+        ConfigError: A `--config` file that cannot be used.
+        SystemExit: Help was asked for and printed.
+    """
+    rest, default = _take_config(list(arguments))
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            return tyro.cli(
+                RunConfig,
+                args=rest,
+                default=default,
+                prog=PROGRAM,
+                description=(RunConfig.__doc__ or "") + _NOTE,
+                config=(tyro.conf.EnumChoicesFromValues,),
+            )
+    except ValueError as error:
+        raise UsageError(f"{error} (--help explains the flags)") from error
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise UsageError(f"{_first_sentence(errors.getvalue())} (--help explains the flags)") from None
+
+
+def _take_config(arguments: list[str]) -> tuple[list[str], RunConfig]:
+    """Split `--config FILE` off; return the other arguments and the configuration to begin with."""
+    for place, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name != "--config":
+            continue
+        rest = arguments[place + 1 :]
+        if not equals:
+            if not rest:
+                raise UsageError("--config needs a file")
+            value, rest = rest[0], rest[1:]
+        try:
+            return arguments[:place] + rest, load_config(Path(value).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise UsageError(f"cannot read --config {value!r}: {reason}") from error
+        except ConfigError as error:
+            raise ConfigError(f"--config {value!r}: {error}") from error
+    return arguments, RunConfig()
+
+
+def _first_sentence(box: str) -> str:
+    """Return what tyro says in the first part of its box of error text."""
+    lines: list[str] = []
+    for line in box.splitlines():
+        text = line.strip("│╭╮╰╯ ")
+        if lines and (not text or set(text) <= {"─"}):
+            break
+        if text and not text.startswith("─"):
+            lines.append(text)
+    return " ".join(lines) or "these flags cannot be read"
+
+
+def _main(arguments: Sequence[str]) -> int:
+    config = parse(arguments)
+    run_id = _new_run_id()
+    out = Path(config.out) if config.out is not None else Path("runs") / _default_name(config, run_id)
+    refuse_existing(out)
+    from league.arena import make_arena  # torch takes seconds to import
+    from league.machine import prepare_torch
+    from league.operators import OPERATORS
+    from populora_agents.bases import BaseError, load_base
+    from populora_env.verifier import SandboxError
+
+    config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
+    try:
+        base = load_base(config.base)
+        config = resolve(config, base.preset, {name: not operator.control for name, operator in OPERATORS.items()})
+        arena = make_arena(config, base)
+    except BaseError as error:
+        raise UsageError(str(error)) from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except SandboxError as error:
+        complain(f"the sandbox: {error}")
+        return 1
+    with contextlib.closing(arena):
+        try:
+            _play(config, arena, out, run_id)
+        except SandboxError as error:
+            complain(f"the sandbox: {error}; committed steps are kept in {out}")
+            return 1
+    return 0
+
+
+def _play(config: RunConfig, arena: ProgramArena, out: Path, run_id: str) -> None:
+    """Make the run folder, play the league, and print how it ended."""
+    from league.engine import League
+
+    rules = make_rules(config)
+    run = RunFolder.create(out, run_id=run_id, config=dump_config(config), versions=_versions(config, arena))
+    with Display(rules.steps) as display:
+        display.note(f"{rules.teachers} teachers and {rules.students} students on {config.base}, {rules.steps} steps")
+        League(rules, arena, run, display).run()
+    report(out, display, caution=config.evolve.caution)
+
+
+def report(run: Path, display: Display, *, caution: float) -> None:
+    """Print an example problem and the closing table of a run, both from its tables."""
+    from league.standings import standings
+
+    problems = [row for row in read_rows(run, "problems") if row["valid"]]
+    if problems:
+        display.sample(min(reversed(problems), key=lambda row: abs(row["solve_rate"] - 0.5)))
+    table = standings(read_rows(run, "ratings"), read_rows(run, "matches"), read_rows(run, "lineage"), caution=caution)
+    display.closing(table, caution=caution, run=run)
+
+
+def make_rules(config: RunConfig) -> Rules:
+    """Return the engine's rules of a resolved configuration."""
+    from league.engine import Breeding, Rules
+    from league.operators import OPERATORS
+
+    evolve: EvolveOptions = config.evolve
+    return Rules(
+        teachers=config.teachers,
+        students=config.students,
+        steps=known(config.steps),
+        seed=config.seed,
+        ratings=config.ratings,
+        evolve_every=known(evolve.evolve_every) if evolve.evolution and evolve.fraction else None,
+        operators={
+            name: Breeding(arity=OPERATORS[name].arity, parameters=OPERATORS[name].parameters)
+            for name in known(evolve.operators)
+        },
+        fraction=evolve.fraction,
+        caution=evolve.caution,
+        crossover_probability=evolve.crossover_probability,
+        save_every=config.machine.save_every,
+    )
+
+
+def _new_run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _default_name(config: RunConfig, run_id: str) -> str:
+    base = "".join(char if char.isalnum() or char in "-." else "-" for char in Path(config.base).name) or "base"
+    return f"{base}-{config.teachers}t{config.students}s-seed{config.seed}-{run_id}"
+
+
+def _versions(config: RunConfig, arena: ProgramArena) -> Mapping[str, Any]:
+    """Return what a run's numbers may depend on beside its configuration."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "base": arena.base_name,
+        "sandbox": dict(arena.sandbox_layers),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "threads": config.machine.threads,
+        "packages": dict(_installed()),
+    }
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield name, metadata.version(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

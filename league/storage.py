@@ -1,0 +1,250 @@
+"""The run folder: what a run writes, when it becomes visible, and how it is read back.
+
+Owns files and their durability: everything is written under a temporary name, fsynced and renamed, and a step exists
+only once its commit marker does. Owns no meaning: columns are in `schemas`, what goes into them is the engine's.
+
+    config.yaml  versions.json  metrics.jsonl  commits/step=N.json  TABLE/step=N/part-0.parquet
+    adapters/MEMBER/VERSION/    state/step=N/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from league.schemas import SCHEMAS, empty_table, to_table
+from league.types import Row
+
+CONFIG, VERSIONS, METRICS, COMMITS = "config.yaml", "versions.json", "metrics.jsonl", "commits"
+
+
+class StorageError(RuntimeError):
+    """A run folder that cannot be made, written or read; the message is one line for the user."""
+
+
+class RunFolder:
+    """A run folder that this process writes.
+
+    Not safe against a second process that writes the same folder after it was made.
+    """
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        """Wrap a folder that `create` made."""
+        self.path = path
+        self.run_id = run_id
+
+    @classmethod
+    def create(cls, path: Path, *, run_id: str, config: str, versions: Mapping[str, Any]) -> RunFolder:
+        """Make the folder with its `config.yaml` (the given text) and `versions.json`.
+
+        Raises:
+            StorageError: Something is there already, or the folder cannot be written. Nothing is left behind.
+        """
+        refuse_existing(path)
+        made = not path.exists()
+        with storage_errors(f"cannot make the run folder {str(path)!r}"):
+            path.mkdir(parents=True, exist_ok=True)
+            try:
+                _write(path / VERSIONS, _json({"run_id": run_id, **versions}))
+                (path / COMMITS).mkdir()
+                _write(path / CONFIG, config.encode())
+            except BaseException:
+                _remove(path, keep=not made)
+                raise
+        return cls(path, run_id)
+
+    def commit(self, step: int, tables: Mapping[str, Sequence[Row]], metrics: Mapping[str, Any]) -> None:
+        """Write one step's rows and metrics, then the marker that makes the step visible.
+
+        Raises:
+            StorageError: The disk is full, read-only or gone; earlier steps stand as they were.
+            ValueError: Rows that do not fit their table, or a step that was committed before.
+        """
+        marker = self.path / COMMITS / f"step={step}.json"
+        written: dict[str, dict[str, Any]] = {}
+        with storage_errors(f"cannot write step {step} to {str(self.path)!r}"):
+            if marker.exists():
+                raise ValueError(f"step {step} was committed before")
+            for name, rows in tables.items():
+                data = _parquet(to_table(name, rows, self.run_id))
+                if rows:
+                    _write(_part(self.path, name, step), data)
+                    written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
+            _append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
+            _write(marker, _json({"step": step, "tables": written}))
+
+    @contextmanager
+    def adapters(self) -> Iterator[Path]:
+        """Give the folder of the adapters, `MEMBER/VERSION/`; what was written is durable at the end.
+
+        Raises:
+            StorageError: The folder cannot be written.
+        """
+        folder = self.path / "adapters"
+        with storage_errors(f"cannot write adapters to {str(folder)!r}"):
+            folder.mkdir(exist_ok=True)
+            before = set(folder.rglob("*"))
+            yield folder
+            _sync_all([path for path in [*folder.rglob("*"), folder] if path.is_dir() or path not in before])
+
+    @contextmanager
+    def state(self, step: int) -> Iterator[Path]:
+        """Give a folder to write the state of `step` into; it takes its place, and the state before goes, at the end.
+
+        Raises:
+            StorageError: The folder cannot be written; the state before stands.
+        """
+        final = self.path / "state" / f"step={step}"
+        draft = final.with_name(f".step={step}.tmp")
+        with storage_errors(f"cannot write the state of step {step} to {str(self.path)!r}"):
+            draft.mkdir(parents=True)
+            try:
+                yield draft
+                _sync_all([*draft.rglob("*"), draft])
+                draft.rename(final)
+            except BaseException:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+            for older in final.parent.iterdir():
+                if older != final:
+                    shutil.rmtree(older)
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise unless a run folder may be made at `path`: nothing there, or an empty folder.
+
+    Raises:
+        StorageError: Something is there.
+    """
+    with storage_errors(f"cannot make the run folder {str(path)!r}"):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise StorageError(f"{str(path)!r} exists already; nothing was written, choose another --out")
+
+
+def committed_steps(run: Path) -> list[int]:
+    """Return the numbers of the committed steps, ascending.
+
+    Raises:
+        StorageError: `run` is no run folder.
+    """
+    if not (run / CONFIG).is_file():
+        raise StorageError(f"{str(run)!r} is no run folder: it holds no {CONFIG}")
+    names = (path.name for path in (run / COMMITS).glob("step=*.json"))
+    return sorted(int(name.removeprefix("step=").removesuffix(".json")) for name in names)
+
+
+def read_table(run: Path, name: str) -> pa.Table:
+    """Return the rows of one table, of committed steps only, in the order of steps and, within, as written.
+
+    Raises:
+        StorageError: No run folder, or a file of a committed step that is missing or damaged.
+        ValueError: There is no such table.
+    """
+    parts = [empty_table(name)]
+    for step in committed_steps(run):
+        with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
+            marker = json.loads((run / COMMITS / f"step={step}.json").read_bytes())
+            if name in marker["tables"]:
+                parts.append(pq.ParquetFile(_part(run, name, step)).read())
+    return pa.concat_tables(parts, promote_options="default")
+
+
+def read_rows(run: Path, name: str) -> list[Row]:
+    """Return the rows of one table as `read_table` orders them."""
+    return cast(list[Row], read_table(run, name).to_pylist())
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """Return the metrics of the committed steps, in order."""
+    steps = set(committed_steps(run))
+    with storage_errors(f"cannot read {METRICS} in {str(run)!r}"):
+        lines = [json.loads(line) for line in (run / METRICS).read_text().splitlines()] if steps else []
+    return [line for line in lines if line["step"] in steps]
+
+
+@contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn the operating system's and Parquet's errors into a `StorageError` of one line that begins with `what`."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, json.JSONDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("\n")[0]
+        raise StorageError(f"{what}: {reason}") from error
+
+
+def _part(run: Path, name: str, step: int) -> Path:
+    return run / name / f"step={step}" / "part-0.parquet"
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return cast(bytes, sink.getvalue().to_pybytes())
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _write(path: Path, data: bytes) -> None:
+    fresh = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.tmp")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    _sync(path.parent)
+    if fresh:
+        _sync(path.parent.parent)
+
+
+def _append(path: Path, line: str) -> None:
+    with path.open("a") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_all(paths: Sequence[Path]) -> None:
+    for path in paths:
+        _sync(path)
+
+
+def _remove(path: Path, *, keep: bool) -> None:
+    """Take away a folder that could not be completed; only what is inside it if it had been there before."""
+    for inside in path.iterdir() if keep else []:
+        shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+    if not keep:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+__all__ = [
+    "SCHEMAS",
+    "RunFolder",
+    "StorageError",
+    "committed_steps",
+    "read_metrics",
+    "read_rows",
+    "read_table",
+    "refuse_existing",
+    "storage_errors",
+]

@@ -1,0 +1,57 @@
+"""LoRA policies: how a member speaks and how it learns. Heavy modules are imported only when asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from populora_agents.backends.torch import TorchBackend
+    from populora_agents.bases import Base, BaseError, Preset, load_base
+    from populora_agents.lora import Adapter, LoraConfig, LoraFactors, fresh_adapter, load_adapter, save_adapter
+    from populora_agents.policies import LoraPolicy
+    from populora_agents.stack import AdapterStack
+    from populora_agents.trainer import Trainer, TrainerConfig
+    from populora_agents.types import AdapterVersion, Backend, Completion, Request, Rollout, UpdateReport
+
+__all__ = [
+    "Adapter",
+    "AdapterStack",
+    "AdapterVersion",
+    "Backend",
+    "Base",
+    "BaseError",
+    "Completion",
+    "LoraConfig",
+    "LoraFactors",
+    "LoraPolicy",
+    "Preset",
+    "Request",
+    "Rollout",
+    "TorchBackend",
+    "Trainer",
+    "TrainerConfig",
+    "UpdateReport",
+    "fresh_adapter",
+    "load_adapter",
+    "load_base",
+    "save_adapter",
+]
+
+_MODULES = {
+    "backends.torch": ("TorchBackend",),
+    "bases": ("Base", "BaseError", "Preset", "load_base"),
+    "lora": ("Adapter", "LoraConfig", "LoraFactors", "fresh_adapter", "load_adapter", "save_adapter"),
+    "policies": ("LoraPolicy",),
+    "stack": ("AdapterStack",),
+    "trainer": ("Trainer", "TrainerConfig"),
+    "types": ("AdapterVersion", "Backend", "Completion", "Request", "Rollout", "UpdateReport"),
+}
+_WHERE = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that defines `name`."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)

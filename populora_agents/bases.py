@@ -1,0 +1,228 @@
+"""Base models: where they come from, and the settings that go with their size.
+
+Owns loading and the table of presets. Weights are read from safetensors only, code from a model folder is never run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from populora_agents.lora import LoraConfig
+from populora_env.config import StyleName
+
+_LOG = logging.getLogger(__name__)
+
+NANO_VERSIONS = ("nano-1",)
+"""Our own base, oldest first; `nano` is the last one."""
+
+_WEIGHTS = Path(__file__).parent / "nano" / "weights"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_LONGEST_REASON = 300
+
+
+class BaseError(ValueError):
+    """A base model that cannot be used; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """The settings that go with one base; large and tiny models differ by orders of magnitude."""
+
+    style: StyleName = "chat"
+    """How prompts are written."""
+    references: int = 6
+    """Earlier problems shown to a proposer (K)."""
+    proposals: int = 4
+    """Proposals from one set of references (P)."""
+    attempts: int = 8
+    """Attempts at one problem (G)."""
+    induction_inputs: int = 10
+    """Inputs of an induction proposal."""
+    lora_rank: int = 32
+    """r of every member."""
+    alpha: float = 64.0
+    """Deltas are scaled by alpha / r."""
+    teacher_learning_rate: float = 1e-5
+    """Of proposers."""
+    student_learning_rate: float = 1e-5
+    """Of solvers."""
+    max_new_tokens_proposal: int = 2048
+    """Longest proposal, in tokens."""
+    max_new_tokens_answer: int = 2048
+    """Longest answer, in tokens."""
+    evolve_every: int = 10
+    """Steps between two evolutions (k)."""
+    steps: int = 200
+    """Steps of a run."""
+
+    @property
+    def lora(self) -> LoraConfig:
+        """Rank, alpha and targets of every member."""
+        return LoraConfig(lora_rank=self.lora_rank, alpha=self.alpha)
+
+
+LARGE = Preset()
+"""For bases of billions of parameters (the paper's setting)."""
+
+NANO = Preset(
+    style="compact",
+    references=2,
+    attempts=4,
+    induction_inputs=4,
+    lora_rank=8,
+    alpha=16.0,
+    teacher_learning_rate=2e-3,
+    student_learning_rate=1e-3,
+    max_new_tokens_proposal=96,
+    max_new_tokens_answer=64,
+    evolve_every=5,
+    steps=50,
+)
+"""For nano, one million parameters."""
+
+PRESETS = {"large": LARGE, "nano": NANO}
+"""Presets by name; a model folder may name its own as `populora_preset` in `config.json`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """A frozen base model with its tokenizer and its preset."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    preset: Preset
+    name: str
+    """As asked for, with `nano` resolved to its version."""
+
+    @property
+    def eos_ids(self) -> frozenset[int]:
+        """Tokens that end a completion: the tokenizer's and those of the model's generation config."""
+        named = getattr(self.model.generation_config, "eos_token_id", None)
+        listed = named if isinstance(named, list) else [named]
+        return frozenset(number for number in (*listed, self.tokenizer.eos_token_id) if number is not None)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Longest sequence the model was made for, None where its config does not say."""
+        longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        return longest if isinstance(longest, int) else None
+
+
+def load_base(
+    name: str, *, device: torch.device | str = "cpu", dtype: torch.dtype | None = None, preset: Preset | None = None
+) -> Base:
+    """Load `nano`, a version of it, a model folder, or a model from the Hugging Face hub.
+
+    Args:
+        name: `nano`, `nano-1`, a path, or `owner/model`.
+        device: Where the model goes.
+        dtype: Of the weights; None is float32 on a CPU (bf16 is slow there) and the file's own elsewhere.
+        preset: None takes the one that belongs to the base.
+
+    Raises:
+        BaseError: There is no such base, or it cannot be read.
+    """
+    name = NANO_VERSIONS[-1] if name == "nano" else name
+    source = _locate(name)
+    if dtype is None and torch.device(device).type == "cpu":
+        dtype = torch.float32
+    model, tokenizer = _read(name, source, dtype)
+    if len(tokenizer) > model.config.get_text_config().vocab_size:
+        raise BaseError(f"base {name!r}: its tokenizer has {len(tokenizer)} tokens, more than the model embeds")
+    # transformers' decorator hides the signature of `to`.
+    model.to(device)  # type: ignore[arg-type]
+    model.eval().requires_grad_(False)
+    if preset is None:
+        preset = PRESETS.get(str(model.config.to_dict().get("populora_preset")))
+    if preset is None:
+        preset = NANO if name in NANO_VERSIONS else LARGE
+    return Base(model=model, tokenizer=tokenizer, preset=preset, name=name)
+
+
+def preset_of(name: str) -> Preset:
+    """Return the preset of a base without loading its weights (`load_base` says the same).
+
+    Raises:
+        BaseError: There is no such base in this place; a hub id is not looked up and gets the large preset.
+    """
+    name = NANO_VERSIONS[-1] if name == "nano" else name
+    source = _locate(name)
+    if not Path(source).is_dir():
+        return LARGE
+    try:
+        named = json.loads((Path(source) / "config.json").read_text(encoding="utf-8")).get("populora_preset")
+    except (ValueError, AttributeError, OSError) as error:
+        raise BaseError(f"base {name!r}: its config.json is not a JSON object") from error
+    return PRESETS.get(str(named), NANO if name in NANO_VERSIONS else LARGE)
+
+
+def _locate(name: str) -> str:
+    """Return the folder or hub id that `name` stands for, after checks that need no library."""
+    folder = _WEIGHTS / name if name in NANO_VERSIONS else Path(name).expanduser()
+    if not folder.is_dir():
+        if name in NANO_VERSIONS:
+            raise BaseError(f"base {name!r}: its weights are not part of this installation")
+        if name.startswith("nano-"):
+            raise BaseError(f"base {name!r}: no such version, there is {', '.join(NANO_VERSIONS)}")
+        if _HUB_ID.fullmatch(name) and not folder.exists():
+            return name
+        raise BaseError(f"base {name!r}: neither a model folder nor a hub id (owner/model) nor nano")
+    if not (folder / "config.json").is_file():
+        raise BaseError(f"base {name!r}: no model folder, config.json is missing")
+    if not any(folder.glob("*.safetensors")):
+        raise BaseError(f"base {name!r}: no weights, the folder has no .safetensors file")
+    if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.json")):
+        raise BaseError(f"base {name!r}: no tokenizer, tokenizer.json is missing")
+    return str(folder)
+
+
+def _read(name: str, source: str, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Read model and tokenizer; the one place where any failure of transformers becomes a `BaseError`."""
+    try:
+        with _quiet():
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                source,
+                dtype="auto" if dtype is None else dtype,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+    except Exception as error:
+        _LOG.debug("base %r could not be read", name, exc_info=True)
+        raise BaseError(f"base {name!r}: {_reason(error)}") from None
+    model, info = loaded
+    if info["missing_keys"]:
+        raise BaseError(f"base {name!r}: its weights lack {sorted(info['missing_keys'])[0]!r} (and perhaps others)")
+    return model, tokenizer
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' progress bars and warnings away while a model is read; a failure says it in one line."""
+    level, bar = transformers.logging.get_verbosity(), transformers.logging.is_progress_bar_enabled()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(level)
+        if bar:
+            transformers.logging.enable_progress_bar()
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    first = " ".join(lines[:2]) if lines else "no reason given"
+    return f"{type(error).__name__}: {first}"[:_LONGEST_REASON]

@@ -1,0 +1,68 @@
+"""What a round pays: the solver by its verdict, the proposer by how many solvers succeeded (paper.md, Rewards).
+
+Pure. Owns the numbers' meaning; the numbers themselves are settings (`RewardConfig`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from populora_env.config import RewardConfig
+from populora_env.types import Status, Verdict
+
+AZR_EXTREME = -0.5
+"""What `azr` pays a valid proposal that everybody or nobody solves, as that code does."""
+
+
+def solver_reward(verdict: Verdict, config: RewardConfig) -> float:
+    """Return the reward of one attempt: correct, format failure, or anything else (wrong).
+
+    A program that dies, hangs or is killed is a wrong answer; only `format` is a format failure.
+    """
+    if verdict.ok:
+        return config.correct
+    return config.malformed if verdict.status is Status.FORMAT else config.wrong
+
+
+def solve_rate(verdicts: Sequence[Verdict]) -> float:
+    """Return rho, the share of attempts that are correct.
+
+    Raises:
+        ValueError: There is no attempt.
+    """
+    if not verdicts:
+        raise ValueError("`verdicts` must hold at least one attempt, got none")
+    return sum(verdict.ok for verdict in verdicts) / len(verdicts)
+
+
+def proposer_reward(rho: float | None, config: RewardConfig) -> float:
+    """Return the reward of one proposal.
+
+    | scheme | rho = 0 | 0 < rho < 1 | rho = 1 |
+    |---|---|---|---|
+    | `paper` | 0 | 1 - rho | 0 |
+    | `linear` | 1 | 1 - rho | 0 |
+    | `azr` | -0.5 | 1 - rho | -0.5 |
+    | `variance` | 0 | 4 rho (1 - rho) | 0 |
+
+    Args:
+        rho: Solve rate of the problem, in [0, 1]; None for an invalid or malformed proposal.
+        config: Scheme and the penalty for invalid proposals.
+
+    Raises:
+        ValueError: `rho` outside [0, 1], or an unknown scheme.
+    """
+    if rho is None:
+        return config.invalid
+    if not 0.0 <= rho <= 1.0:
+        raise ValueError(f"`rho` must be in [0, 1], got {rho!r}")
+    extreme = rho in (0.0, 1.0)
+    if config.scheme == "paper":
+        return 0.0 if extreme else 1.0 - rho
+    if config.scheme == "linear":
+        return 1.0 - rho
+    if config.scheme == "azr":
+        return AZR_EXTREME if extreme else 1.0 - rho
+    if config.scheme == "variance":
+        return 4.0 * rho * (1.0 - rho)
+    raise ValueError(f"`scheme` must be paper, linear, azr or variance, got {config.scheme!r}")

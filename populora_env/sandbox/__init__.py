@@ -1,0 +1,1 @@
+"""Runs untrusted Python; see README.md here for what it promises and what it does not stop."""

@@ -1,0 +1,182 @@
+"""The order in which a zygote cuts itself off, and the limits that its children get.
+
+Owns what is required and what is best effort. What is required raises; the rest is reported as a layer. Does not own
+the calls themselves (that is `kernel`). Loaded by the zygote, so the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from populora_env.sandbox import kernel
+
+NOBODY: Final = 65534
+"""User and group that a zygote started by root becomes."""
+OUTSIDE: Final = 0
+"""Process id of a parent outside the process namespace, as getppid() gives it."""
+STACK_BYTES: Final = 8 * 1024 * 1024
+_EMPTY_ROOT_AT = "/tmp"
+_OTHER_NAMESPACES = {
+    "net": kernel.NEWNET,
+    "ipc": kernel.NEWIPC,
+    "uts": kernel.NEWUTS,
+    "mount": kernel.NEWNS,
+    "pid": kernel.NEWPID,
+}
+
+
+def best_effort(step: Callable[[], None]) -> bool:
+    """Return whether a step that may be refused was granted."""
+    try:
+        step()
+    except OSError:
+        return False
+    return True
+
+
+def enter_namespaces() -> dict[str, bool]:
+    """Leave the host's namespaces, all or one by one; an ordinary user needs a user namespace for it."""
+    if os.geteuid() == 0:
+        granted = {f"{name}_namespace": _unshared(flag) for name, flag in _OTHER_NAMESPACES.items()}
+        return {"user_namespace": False, **granted}
+    user, group = os.geteuid(), os.getegid()
+    wanted = kernel.NEWUSER
+    for flag in _OTHER_NAMESPACES.values():
+        wanted |= flag
+    granted_all = _unshared(wanted)
+    if granted_all:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
+    return {f"{name}_namespace": granted_all for name in ("user", *_OTHER_NAMESPACES)}
+
+
+def _unshared(flags: int) -> bool:
+    return best_effort(lambda: kernel.unshare(flags))
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def become_first_process() -> None:
+    """Fork into the new process namespace; the outer process only waits, and takes the inner one with it."""
+    inner = os.fork()
+    if inner == 0:
+        kernel.die_with_parent(OUTSIDE)
+        return
+    os.closerange(0, 256)
+    _, status = os.waitpid(inner, 0)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def seal(*, mount_namespace: bool, parent: int, namespaces: bool) -> dict[str, bool]:
+    """Take the steps after the standard library is loaded, from pivot_root to the loss of all capabilities.
+
+    Args:
+        mount_namespace: Whether this process has a mount namespace of its own.
+        parent: Process id of the parent, as seen from here.
+        namespaces: Whether namespaces, pivot_root and Landlock were asked for.
+
+    Returns:
+        The best-effort layers, granted or not.
+
+    Raises:
+        OSError: A required step was refused.
+    """
+    layers = {"pivot_root": mount_namespace and best_effort(lambda: kernel.empty_root(_EMPTY_ROOT_AT))}
+    kernel.drop_bounding_set()
+    if os.geteuid() == 0:
+        drop_user()
+    kernel.die_with_parent(parent)
+    kernel.hide_memory()
+    kernel.no_new_privileges()
+    layers["landlock"] = namespaces and best_effort(kernel.landlock_deny_all)
+    layers["memory_sealing"] = best_effort(kernel.deny_write_execute)
+    kernel.drop_capabilities()
+    limit_zygote()
+    return layers
+
+
+def drop_user() -> None:
+    """Become nobody, for good.
+
+    Raises:
+        OSError: The user could not be changed.
+    """
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    if os.getresuid() != (NOBODY,) * 3 or os.getresgid() != (NOBODY,) * 3:
+        raise OSError(1, "the user could not be dropped")
+
+
+def limit_zygote() -> None:
+    """Set the limits that a zygote and its children share."""
+    for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_MEMLOCK):
+        resource.setrlimit(limit, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    stack = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
+
+
+def limit_child(*, address_space: int, cpu_s: float) -> None:
+    """Set the limits of a child: address space, CPU time (whole seconds, the backstop), no processes, no descriptors.
+
+    Raises:
+        OSError: The kernel refused.
+        ValueError: A limit is above the hard limit of the process.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    space = address_space if hard == resource.RLIM_INFINITY else min(address_space, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    seconds = math.ceil(cpu_s) + 1
+    seconds = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+    ceiling = seconds + 1 if hard == resource.RLIM_INFINITY else min(seconds + 1, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, ceiling))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+
+
+def reset_signals() -> None:
+    """Ignore the terminal's signals (they are the trainer's affair) and give all others their default action."""
+    ignored = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGPIPE}
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with contextlib.suppress(OSError):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def thread_count() -> int:
+    """Return the threads of this process."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def address_space() -> int:
+    """Return the address space of this process, in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def require_platform() -> None:
+    """Check what no fallback can replace.
+
+    Raises:
+        OSError: Not Linux, an unknown architecture, or more than one thread.
+    """
+    if sys.platform != "linux" or kernel.machine() not in kernel.MACHINES:
+        raise OSError(1, f"expected Linux on one of {sorted(kernel.MACHINES)}, got {sys.platform} {kernel.machine()}")
+    if (threads := thread_count()) != 1:
+        raise OSError(1, f"expected a zygote with one thread, got {threads}")

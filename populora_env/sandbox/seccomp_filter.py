@@ -1,0 +1,147 @@
+"""The seccomp filter of a child, built once by name with the libseccomp bindings and exported as BPF.
+
+Owns the list of system calls that untrusted code may make. Owns no loading: the child does that with one raw call.
+The default is to kill the process, so that a call unknown today is refused too.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+from types import ModuleType
+from typing import Any, Final
+
+from populora_env.sandbox.errors import SandboxError
+from populora_env.sandbox.frames import RESULT_FD
+
+ALLOWED: Final = (
+    # memory; mmap, mprotect and mremap have rules of their own below
+    "brk",
+    "munmap",
+    # the end, and returning from a signal
+    "exit",
+    "exit_group",
+    "rt_sigreturn",
+    "rt_sigprocmask",
+    "sigaltstack",
+    # clocks that cannot wait: the fallback where the vDSO has no fast path
+    "clock_gettime",
+    "clock_getres",
+    "gettimeofday",
+    "time",
+    # what the C library asks for in passing
+    "close",
+    "getpid",
+    "gettid",
+    "rseq",
+    "set_robust_list",
+    "sched_yield",
+)
+"""Calls that are allowed whatever their arguments are."""
+
+REFUSED: Final = {
+    errno.EACCES: (
+        *("open", "openat", "openat2", "stat", "lstat", "fstat", "newfstatat", "statx", "access", "faccessat"),
+        *("faccessat2", "readlink", "readlinkat", "getcwd", "getdents", "getdents64", "read", "pread64", "readv"),
+        *("lseek", "ioctl", "fcntl"),
+    ),
+    errno.EPERM: (
+        *("setitimer", "getitimer", "alarm", "getrandom", "sysinfo", "uname", "sched_getaffinity", "getrusage"),
+        *("times", "getppid", "getuid", "geteuid", "getgid", "getegid"),
+    ),
+    errno.ENOSYS: ("clone3",),
+}
+"""Calls that fail as they would for lack of rights, so that an import of a module that is not loaded, a timer or a
+look at the user is an ordinary Python error."""
+
+_PROT_EXEC = 4
+_MAP_SHARED_BIT = 1
+_FUTEX_WAKE, _FUTEX_COMMAND = 1, 0x7F
+_ADVICE = (4, 8, 14, 15)
+"""madvise: DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE."""
+_MREMAP_FLAGS = 0b11
+"""MAYMOVE and FIXED."""
+
+
+def bindings() -> ModuleType:
+    """Return the libseccomp bindings of the distribution, else those from PyPI.
+
+    Raises:
+        SandboxError: Neither is there, or libseccomp itself is missing.
+    """
+    try:
+        import seccomp
+    except ImportError:
+        try:
+            import pyseccomp as seccomp
+        except (ImportError, OSError, RuntimeError) as error:
+            raise SandboxError(
+                "expected libseccomp with Python bindings; install libseccomp2 and `pip install pyseccomp`"
+            ) from error
+    return seccomp  # type: ignore[no-any-return]
+
+
+@functools.cache
+def build_filter(architecture: str | None = None) -> bytes:
+    """Return the filter as BPF, an array of struct sock_filter.
+
+    Args:
+        architecture: `X86_64` or `AARCH64`; None is this machine's.
+
+    Raises:
+        SandboxError: No bindings, or libseccomp could not build the filter.
+    """
+    library = bindings()
+    try:
+        rules = library.SyscallFilter(library.KILL_PROCESS)
+        rules.set_attr(library.Attr.ACT_BADARCH, library.KILL_PROCESS)
+        target = library.Arch.NATIVE
+        if architecture is not None:
+            target = getattr(library.Arch, architecture)
+            if target != library.system_arch():
+                rules.add_arch(target)
+                rules.remove_arch(library.system_arch())
+        _add_rules(library, rules, target)
+        return _exported(rules)
+    except (OSError, ValueError, RuntimeError, AttributeError) as error:
+        raise SandboxError(f"expected libseccomp to build the filter, got: {error}") from error
+
+
+def _add_rules(library: ModuleType, rules: Any, target: int) -> None:
+    def add(action: Any, name: str, *conditions: Any) -> None:
+        if _exists(library, target, name):
+            rules.add_rule(action, name, *conditions)
+
+    allow, arg = library.ALLOW, library.Arg
+    masked, equal = library.MASKED_EQ, library.EQ
+    for name in ALLOWED:
+        add(allow, name)
+    for number, names in REFUSED.items():
+        for name in names:
+            add(library.ERRNO(number), name)
+    add(allow, "write", arg(0, equal, RESULT_FD))
+    add(library.ERRNO(errno.EBADF), "write", arg(0, library.NE, RESULT_FD))
+    add(allow, "mmap", arg(2, masked, _PROT_EXEC, 0), arg(3, masked, _MAP_SHARED_BIT, 0))
+    add(allow, "mprotect", arg(2, masked, _PROT_EXEC, 0))
+    add(allow, "mremap", arg(3, masked, (1 << 64) - 1 - _MREMAP_FLAGS, 0))
+    for advice in _ADVICE:
+        add(allow, "madvise", arg(2, equal, advice))
+    # Waking is needed when a lock is let go; waiting alone would be for ever, at no cost of CPU time.
+    add(allow, "futex", arg(1, masked, _FUTEX_COMMAND, _FUTEX_WAKE))
+
+
+def _exists(library: ModuleType, target: int, name: str) -> bool:
+    """Return whether the architecture has a call of this name; libseccomp gives the others negative numbers."""
+    try:
+        return int(library.resolve_syscall(target or library.system_arch(), name)) >= 0
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _exported(rules: Any) -> bytes:
+    descriptor = os.memfd_create("populora-filter")
+    with os.fdopen(descriptor, "r+b") as file:
+        rules.export_bpf(file)
+        file.seek(0)
+        return file.read()

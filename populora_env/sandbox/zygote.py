@@ -1,0 +1,227 @@
+"""The program of a zygote: started as a script with nothing but the standard library, forks one child for each job.
+
+Owns the life of a zygote: hello, isolation, serving, and the watch over a running child (CPU clock, wall clock,
+output). It never reads the body of a job and never interprets what a child wrote. Command line: the number of the
+control socket and the process id of the parent.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from populora_env.sandbox.child import Setup
+    from populora_env.sandbox.frames import FrameCounter
+
+_CONTROL_FD = 100
+_PIECE = 1 << 16
+_SHORTEST_WAIT_S = 0.001
+_BALLAST_BYTES = 1_234_560
+
+PRELOADED = """
+abc array ast base64 bdb binascii bisect calendar cmath codecs collections collections.abc contextlib copy copyreg
+csv ctypes dataclasses datetime decimal difflib enum errno fractions functools gc graphlib hashlib heapq hmac html
+inspect io itertools json keyword locale math numbers operator os os.path pprint queue random re reprlib secrets select
+signal socket statistics string stringprep struct sys textwrap threading time timeit token tokenize traceback types
+typing unicodedata uuid warnings weakref zlib atexit resource subprocess
+encodings.ascii encodings.latin_1 encodings.utf_8 encodings.utf_16 encodings.utf_32 encodings.cp1252
+encodings.rot_13 encodings.hex_codec encodings.base64_codec encodings.idna encodings.punycode
+""".split()
+"""Modules that a program may import; all others would need files, which a child cannot open."""
+
+
+class NullText(io.TextIOBase):
+    """Standard output of a child: takes everything, keeps nothing."""
+
+    def writable(self) -> bool:
+        """Return that it can be written."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Drop `text`."""
+        return len(text)
+
+
+def make_bare_packages(root: Path) -> None:
+    """Let `populora_env.x` be imported without running the packages' `__init__`, which need what is not here."""
+    for name, folder in (("populora_env", root), ("populora_env.sandbox", root / "sandbox")):
+        package = types.ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+
+
+def preload() -> None:
+    """Import what programs may use; hashlib without OpenSSL, whose pages would make every fork dearer."""
+    sys.modules["_hashlib"] = None  # type: ignore[assignment]
+    for name in PRELOADED:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    sys.path.clear()
+    sys.path_importer_cache.clear()
+    null = NullText()
+    sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = null  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = None  # type: ignore[assignment, misc]
+
+
+def main(control_fd: int, parent: int) -> None:
+    """Say hello, cut off everything, serve until the control socket closes."""
+    from populora_env.sandbox import child, frames, isolation, kernel
+
+    kernel.die_with_parent(parent)
+    os.setsid()
+    isolation.reset_signals()
+    isolation.require_platform()
+    os.dup2(control_fd, _CONTROL_FD, inheritable=False)
+    os.close(control_fd)
+    control = socket.socket(fileno=_CONTROL_FD)
+    memory, namespaces, index, size = frames.HELLO.unpack(frames.read_exactly(control, frames.HELLO.size))
+    bpf = frames.read_exactly(control, size)
+    layers = isolation.enter_namespaces() if namespaces else {}
+    if layers.get("pid_namespace", False):
+        isolation.become_first_process()
+        parent = isolation.OUTSIDE
+    ballast = bytearray((index + 1) * _BALLAST_BYTES)
+    preload()
+    space = isolation.address_space() + memory
+    layers |= isolation.seal(
+        mount_namespace=layers.get("mount_namespace", False), parent=parent, namespaces=bool(namespaces)
+    )
+    bpf_filter = kernel.Filter(bpf)
+    setup = child.Setup(program_filter=bpf_filter, address_space=space, zygote=os.getpid(), ballast=ballast)
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    answer = child.encode(layers)
+    control.sendall(len(answer).to_bytes(4, "big") + answer)
+    serve(control, setup)
+
+
+def serve(control: socket.socket, setup: Setup) -> None:
+    """Do one job after the other until the control socket closes."""
+    from populora_env.sandbox import child, frames
+
+    while True:
+        head = frames.read_exactly(control, frames.JOB.size)
+        if len(head) < frames.JOB.size:
+            return
+        header = frames.JOB.unpack(head)
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            child.run(control, writing, header, setup)
+        os.close(writing)
+        watch = Watch(pid, reading, header, control)
+        try:
+            end = watch.follow()
+        finally:
+            code, cpu_us = watch.reap()
+        if end is None:
+            return
+        stream = bytes(watch.stream[len(frames.READY) :]) if watch.ready else bytes(watch.stream[: frames.MAX_NAME])
+        if end is frames.End.EXITED and code < 0:
+            end, code = frames.End.SIGNALLED, -code
+        if not watch.ready:
+            end = frames.End.NOT_READY
+        control.sendall(frames.REPLY.pack(header[0], end, code, cpu_us, len(stream)) + stream)
+
+
+class Watch:
+    """The watch over one child, from fork to reap. CPU time is read from the child's own clock."""
+
+    def __init__(self, pid: int, reading: int, header: tuple[Any, ...], control: socket.socket) -> None:
+        """Begin to watch the child `pid`, whose stream comes in at `reading`."""
+        from populora_env.sandbox import frames
+
+        self._frames = frames
+        _, _, self._expected, self._cpu_s, self._wall_s = header
+        self._pid = pid
+        self._pidfd = os.pidfd_open(pid)
+        self._reading = reading
+        self._control = control.fileno()
+        self._clock = (~pid << 3) | 2  # the kernel's number for the CPU clock of a process
+        self._counter: FrameCounter = frames.FrameCounter()
+        self._cpu_base = 0.0
+        self._wall_base = time.monotonic()
+        self.stream = bytearray()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the child finished its set-up."""
+        return self.stream.startswith(self._frames.READY)
+
+    def follow(self) -> Any:
+        """Wait for the child's end, or bring it about; None if the verifier is gone."""
+        end = self._frames.End
+        poll = select.poll()
+        poll.register(self._reading, select.POLLIN)
+        poll.register(self._pidfd, select.POLLIN)
+        poll.register(self._control, 0)
+        while True:
+            events = dict(poll.poll(self._wait_ms()))
+            if self._control in events:
+                return None
+            if self._reading in events and not self._read():
+                poll.unregister(self._reading)
+            if self._counter.overlong or self._counter.count > self._expected:
+                return end.BAD_STREAM
+            if self._pidfd in events:
+                while self._read():
+                    pass
+                return end.BAD_STREAM if self._counter.overlong else end.EXITED
+            if self._over_cpu():
+                return end.CPU_LIMIT
+            if time.monotonic() - self._wall_base > self._wall_s:
+                return end.WALL_LIMIT
+
+    def _wait_ms(self) -> float:
+        left = self._cpu_s - (self._cpu() - self._cpu_base)
+        return max(left, _SHORTEST_WAIT_S) * 1000
+
+    def _read(self) -> bool:
+        """Take in what the child wrote; False at the end of its stream."""
+        piece = os.read(self._reading, _PIECE)
+        self.stream += piece
+        before = self._counter.count
+        self._counter.advance(self.stream)
+        if before == self._counter.count and not (piece and self.stream == self._frames.READY):
+            return bool(piece)
+        # A call is over. Its successor starts now; the last one is held to its limit to the end.
+        if before + 1 < self._expected or self._counter.count < self._expected:
+            self._cpu_base, self._wall_base = self._cpu(), time.monotonic()
+        return bool(piece)
+
+    def _cpu(self) -> float:
+        return time.clock_gettime(self._clock)
+
+    def _over_cpu(self) -> bool:
+        return self._cpu() - self._cpu_base > self._cpu_s
+
+    def reap(self) -> tuple[int, int]:
+        """Make sure that the child is gone; return its exit code (minus the signal) and CPU time in microseconds."""
+        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        _, status, usage = os.wait4(self._pid, 0)
+        os.close(self._pidfd)
+        os.close(self._reading)
+        return os.waitstatus_to_exitcode(status), int((usage.ru_utime + usage.ru_stime) * 1_000_000)
+
+
+if __name__ == "__main__":
+    make_bare_packages(Path(__file__).resolve().parents[1])
+    try:
+        main(int(sys.argv[1]), int(sys.argv[2]))
+    except Exception as fault:
+        os.write(2, f"{type(fault).__name__}: {fault}".encode())
+        os._exit(1)

@@ -1,0 +1,171 @@
+"""The linear algebra under the operators."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from league.operators.spectral import (
+    balance,
+    combine_deltas,
+    mean_balance,
+    refactor,
+    rescaled,
+    thin_svd,
+    truncated,
+)
+
+FEW = settings(deadline=None, max_examples=20)
+
+DIMS = st.integers(1, 9)
+SEEDS = st.integers(0, 9999)
+
+
+def factors(seed: int, n: int, d_in: int, d_out: int, lora_rank: int) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    a = torch.randn(n, lora_rank, d_in, generator=rng, dtype=torch.float64)
+    return a, torch.randn(n, d_out, lora_rank, generator=rng, dtype=torch.float64)
+
+
+def rng(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_a_worked_example() -> None:
+    """B A = diag(3, -2) with a spare column: S = 3, 2; each left vector's largest entry is positive."""
+    b = torch.tensor([[[1.0, 1.0], [0.0, 1.0]]], dtype=torch.float64)
+    a = torch.tensor([[[3.0, 2.0, 0.0], [0.0, -2.0, 0.0]]], dtype=torch.float64)
+    spectrum = thin_svd(a, b)
+    assert torch.allclose(b @ a, torch.tensor([[3.0, 0.0, 0.0], [0.0, -2.0, 0.0]], dtype=torch.float64))
+    assert torch.allclose(spectrum.values, torch.tensor([[3.0, 2.0]], dtype=torch.float64))
+    assert torch.allclose(spectrum.left[0], torch.eye(2, dtype=torch.float64))
+    assert torch.allclose(spectrum.right[0].mT, torch.tensor([[1.0, 0, 0], [0, -1.0, 0]], dtype=torch.float64))
+
+
+@FEW
+@given(SEEDS, st.integers(1, 3), DIMS, DIMS, st.integers(1, 6))
+def test_thin_svd_is_that_of_the_product(seed: int, n: int, d_in: int, d_out: int, lora_rank: int) -> None:
+    a, b = factors(seed, n, d_in, d_out, lora_rank)
+    spectrum = thin_svd(a, b)
+    assert spectrum.left.shape == (n, d_out, lora_rank)
+    assert spectrum.values.shape == (n, lora_rank)
+    assert spectrum.right.shape == (n, d_in, lora_rank)
+    rebuilt = (spectrum.left * spectrum.values[:, None, :]) @ spectrum.right.mT
+    assert torch.allclose(rebuilt, b @ a, atol=1e-12)
+    size = min(lora_rank, d_in, d_out)
+    assert torch.allclose(spectrum.values[:, :size], torch.linalg.svdvals(b @ a)[:, :size], atol=1e-12)
+    assert (spectrum.values[:, size:] == 0).all()
+    assert (spectrum.values[:, :-1] >= spectrum.values[:, 1:]).all()
+    alive = (spectrum.values > 0).double()
+    for vectors in (spectrum.left, spectrum.right):
+        assert torch.allclose(vectors.mT @ vectors, torch.diag_embed(alive), atol=1e-12)
+
+
+def test_components_that_do_not_exist_are_dead_not_noise() -> None:
+    a, b = factors(0, 2, 8, 8, 4)
+    b[0, :, 2] = 0
+    b[1] = 0
+    values = thin_svd(a, b).values
+    assert (values[0] > 0).tolist() == [True, True, True, False]
+    assert (values[1] == 0).all()
+
+
+@FEW
+@given(SEEDS, DIMS, DIMS, st.integers(1, 5), st.floats(0.01, 100))
+def test_refactoring_keeps_the_delta_and_the_balance(
+    seed: int, d_in: int, d_out: int, lora_rank: int, ratio: float
+) -> None:
+    a, b = factors(seed, 2, d_in, d_out, lora_rank)
+    wanted = torch.tensor([ratio, 1.0], dtype=torch.float64)
+    new_a, new_b = refactor(thin_svd(a, b), wanted, a, rng())
+    assert torch.allclose(new_b @ new_a, b @ a, atol=1e-11)
+    assert torch.allclose(balance(new_a, new_b), wanted, rtol=1e-9)
+    dead = (new_b == 0).all(dim=1) & (new_a == 0).all(dim=2)
+    assert not dead.any()
+
+
+def test_dead_rows_are_as_long_as_live_ones() -> None:
+    a, b = factors(1, 1, 40, 30, 4)
+    b[:, :, 3] = 0
+    ratio = balance(a, b)
+    new_a, new_b = refactor(thin_svd(a, b), ratio, a, rng())
+    assert (new_b[0, :, 3] == 0).all()
+    lengths = new_a[0].norm(dim=1)
+    assert lengths[3] == pytest.approx(float(lengths[:3].square().mean().sqrt()))
+    assert torch.allclose(balance(new_a, new_b), ratio)
+
+
+def test_a_zero_delta_keeps_the_fallback() -> None:
+    a, b = factors(2, 1, 5, 5, 2)
+    new_a, new_b = refactor(thin_svd(a, 0 * b), balance(a, 0 * b), a, rng())
+    assert torch.equal(new_a, a)
+    assert (new_b == 0).all()
+
+
+def test_a_fallback_without_rows_is_drawn_afresh() -> None:
+    a, b = factors(2, 1, 5, 5, 2)
+    new_a, new_b = refactor(thin_svd(0 * a, b), balance(0 * a, b), 0 * a, rng())
+    assert (new_b == 0).all()
+    assert torch.allclose(new_a.norm(dim=2), torch.full((1, 2), 3.0**-0.5, dtype=torch.float64))
+
+
+@FEW
+@given(SEEDS, DIMS, DIMS, st.integers(1, 5), st.floats(-2, 2), st.floats(-2, 2))
+def test_combining_is_exact(seed: int, d_in: int, d_out: int, lora_rank: int, one: float, two: float) -> None:
+    first, second = factors(seed, 2, d_in, d_out, lora_rank), factors(seed + 1, 2, d_in, d_out, lora_rank)
+    spectrum = combine_deltas([first, second], [one, two])
+    rebuilt = (spectrum.left * spectrum.values[:, None, :]) @ spectrum.right.mT
+    assert torch.allclose(rebuilt, one * first[1] @ first[0] + two * second[1] @ second[0], atol=1e-11)
+
+
+@FEW
+@given(SEEDS, st.integers(2, 9), st.integers(2, 9), st.integers(1, 4))
+def test_an_adapter_minus_itself_is_nothing(seed: int, d_in: int, d_out: int, lora_rank: int) -> None:
+    a, b = factors(seed, 2, d_in, d_out, lora_rank)
+    new_a, new_b = refactor(
+        truncated(combine_deltas([(a, b), (a, b)], [1.0, -1.0]), lora_rank), balance(a, b), a, rng()
+    )
+    assert float((new_b @ new_a).norm()) <= 1e-12 * float((b @ a).norm())
+    assert torch.isfinite(new_a).all()
+
+
+@FEW
+@given(SEEDS)
+def test_truncation_loses_exactly_the_discarded_singular_values(seed: int) -> None:
+    first, second = factors(seed, 2, 9, 8, 3), factors(seed + 1, 2, 9, 8, 3)
+    target = 0.5 * first[1] @ first[0] + 0.5 * second[1] @ second[0]
+    full = combine_deltas([first, second], [0.5, 0.5])
+    a, b = refactor(truncated(full, 3), balance(*first), first[0], rng())
+    lost = (target - b @ a).norm(dim=(1, 2))
+    assert torch.allclose(lost, full.values[:, 3:].norm(dim=1), rtol=1e-6)
+
+
+def test_float32_loses_no_more_than_float32() -> None:
+    a, b = factors(3, 2, 64, 48, 8)
+    new_a, new_b = refactor(thin_svd(a.float(), b.float()), balance(a.float(), b.float()), a.float(), rng())
+    assert new_a.dtype == torch.float32
+    error = (new_b.double() @ new_a.double() - b @ a).norm() / (b @ a).norm()
+    assert float(error) < 1e-6
+
+
+def test_balances() -> None:
+    a, b = factors(4, 2, 5, 5, 2)
+    b[1] = 0
+    ratio = balance(a, b)
+    assert float(ratio[0]) == pytest.approx(float(a[0].norm() / b[0].norm()))
+    assert ratio[1].isnan()
+    nan = float("nan")
+    mean = mean_balance([torch.tensor([4.0, nan, nan]), torch.tensor([9.0, 5.0, nan])])
+    assert mean[:2].tolist() == pytest.approx([6.0, 5.0])
+    assert mean[2].isnan()
+
+
+def test_rescaling_keeps_the_delta() -> None:
+    a, b = factors(5, 2, 5, 5, 2)
+    b[1] = 0
+    new_a, new_b = rescaled(a, b, torch.tensor([7.0, 7.0], dtype=torch.float64))
+    assert torch.allclose(new_b @ new_a, b @ a)
+    assert float(balance(new_a, new_b)[0]) == pytest.approx(7.0)
+    assert torch.equal(new_a[1], a[1])

@@ -1,0 +1,170 @@
+"""The configuration: ranges, resolution by a preset, and that nothing of the layers below is out of reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import pytest
+
+from league.config import (
+    EvolveOptions,
+    GameOptions,
+    LearnOptions,
+    MachineOptions,
+    PlayOptions,
+    RunConfig,
+    known,
+    make_game,
+    resolve,
+)
+from league.config_file import ConfigError, dump_config, load_config
+from populora_agents.bases import LARGE, NANO
+from populora_agents.lora import LoraConfig
+from populora_env.config import GameConfig, RewardConfig, VerifierConfig
+from populora_env.types import Task
+
+OPERATORS = {"svd_perturb": True, "layer_select": True, "copy_parent": False}
+
+
+def nones(value: Any, where: str = "") -> list[str]:
+    """Return the dotted names of all fields that are None."""
+    if not is_dataclass(value):
+        return [where] if value is None else []
+    return [name for field in fields(value) for name in nones(getattr(value, field.name), f"{where}.{field.name}")]
+
+
+@pytest.mark.parametrize("preset", [NANO, LARGE])
+def test_a_resolved_configuration_has_no_none_but_out_and_game_by_preset(preset: Any) -> None:
+    config = resolve(RunConfig(), preset, OPERATORS)
+    assert nones(config) == [".out"]
+    game = make_game(config, preset)
+    assert (game.style, game.references, game.solver_seats) == (preset.style, preset.references, preset.attempts)
+    assert game == make_game(config, None)
+    assert game.rounds == 3 * preset.proposals
+    assert config.steps == preset.steps
+    assert config.evolve.operators == ("svd_perturb", "layer_select")
+    assert resolve(config, LARGE, OPERATORS) == config
+
+
+def test_what_the_user_says_wins_over_the_preset() -> None:
+    config = RunConfig(
+        steps=0,
+        play=PlayOptions(references=0, proposals=7, style="chat"),
+        learn=LearnOptions(alpha=1.0, targets=("q_proj",)),
+        evolve=EvolveOptions(evolve_every=99, operators=("copy_parent",)),
+    )
+    resolved = resolve(config, NANO, OPERATORS)
+    assert (resolved.steps, resolved.play.references, resolved.play.proposals, resolved.play.style) == (0, 0, 7, "chat")
+    assert (resolved.learn.alpha, resolved.learn.targets) == (1.0, ("q_proj",))
+    assert (resolved.evolve.evolve_every, resolved.evolve.operators) == (99, ("copy_parent",))
+
+
+def test_unknown_operators_are_refused_by_name_with_the_list() -> None:
+    config = RunConfig(evolve=EvolveOptions(operators=("svd_perturb", "magic")))
+    with pytest.raises(ValueError, match="svd_perturb, layer_select, copy_parent; got 'magic'"):
+        resolve(config, NANO, OPERATORS)
+
+
+def test_every_field_of_the_layers_below_can_be_set() -> None:
+    assert {field.name for field in fields(RunConfig)} >= {"verifier", "ratings", "tasks"}
+    renamed = {"solver_seats": "attempts", "rounds": "proposals"}
+    mine = {field.name for options in (PlayOptions, GameOptions, RunConfig) for field in fields(options)}
+    assert {renamed.get(field.name, field.name) for field in fields(GameConfig)} <= mine
+    assert {field.name for field in fields(LoraConfig)} <= {field.name for field in fields(LearnOptions)}
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RunConfig(teachers=0), "`teachers` must be at least 1, got 0"),
+        (lambda: RunConfig(students=-1), "`students` must be at least 1"),
+        (lambda: RunConfig(steps=-1), "`steps`"),
+        (lambda: RunConfig(seed=-1), "`seed`"),
+        (lambda: RunConfig(seed=2**63), "`seed`"),
+        (lambda: RunConfig(base=""), "`base`"),
+        (lambda: RunConfig(out=""), "`out`"),
+        (lambda: RunConfig(tasks=()), "`tasks`"),
+        (lambda: RunConfig(tasks=(Task.DEDUCTION, Task.DEDUCTION)), "`tasks`"),
+        (lambda: RunConfig(game=GameOptions(seed_problems=0)), "`seed_problems`"),
+        (lambda: RunConfig(game=GameOptions(buffer_size=1)), "`buffer_size`"),
+        (lambda: RunConfig(verifier=VerifierConfig(max_answer_chars=64)), "must agree"),
+        (lambda: PlayOptions(attempts=0), "`attempts`"),
+        (lambda: PlayOptions(temperature=0.0), "`temperature`"),
+        (lambda: PlayOptions(temperature=float("nan")), "`temperature`"),
+        (lambda: LearnOptions(lora_rank=0), "`lora_rank`"),
+        (lambda: LearnOptions(teacher_learning_rate=-1.0), "`teacher_learning_rate`"),
+        (lambda: LearnOptions(targets=()), "`targets`"),
+        (lambda: EvolveOptions(fraction=1.5), "`fraction`"),
+        (lambda: EvolveOptions(operators=()), "`operators`"),
+        (lambda: EvolveOptions(operators=("a", "a")), "`operators`"),
+        (lambda: EvolveOptions(caution=float("nan")), "`caution`"),
+        (lambda: MachineOptions(threads=-1), "`threads`"),
+        (lambda: MachineOptions(save_every=0), "`save_every`"),
+    ],
+)
+def test_out_of_range(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_what_is_not_resolved_is_not_known() -> None:
+    assert known(0) == 0
+    with pytest.raises(ValueError, match="not resolved"):
+        known(RunConfig().steps)
+
+
+def test_a_configuration_comes_back_from_its_file_but_for_out() -> None:
+    config = RunConfig(
+        teachers=2,
+        base="some/model",
+        out="x",
+        tasks=(Task.INDUCTION,),
+        play=PlayOptions(style="chat", temperature=0.5),
+        game=GameOptions(rewards=RewardConfig(scheme="azr", invalid=-2.0)),
+        evolve=EvolveOptions(evolution=False, operators=("copy_parent",)),
+    )
+    assert load_config(dump_config(config)) == replace(config, out=None)
+    resolved = resolve(config, NANO, OPERATORS)
+    assert load_config(dump_config(resolved)) == replace(resolved, out=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- 1", "expected a YAML mapping"),
+        ("a: [", "no YAML"),
+        ("seed: 1", "`config_version` must be 1, got None"),
+        ("config_version: 2", "`config_version` must be 1, got 2"),
+        ("config_version: 1\ncolour: 3", "unknown field 'colour'"),
+        ("config_version: 1\nplay: {colour: 3}", "unknown field 'play.colour'"),
+        ("config_version: 1\nplay: 3", "`play` must be a mapping"),
+        ("config_version: 1\nseed: '1'", "`seed` must be int, got '1'"),
+        ("config_version: 1\nseed: true", "`seed` must be int, got True"),
+        ("config_version: 1\nteachers: 0", "`teachers` must be at least 1"),
+        ("config_version: 1\ntasks: [magic]", "`tasks` must be Task, got 'magic'"),
+        ("config_version: 1\ngame: {rewards: {scheme: magic}}", "`game.rewards.scheme`"),
+        ("config_version: 1\nteachers: null", "`teachers` must be int"),
+        ("!!python/object/apply:os.system ['true']", "no YAML"),
+    ],
+)
+def test_files_that_cannot_be_used(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_whole_numbers_may_stand_for_floats() -> None:
+    assert load_config("config_version: 1\nplay: {temperature: 2}").play.temperature == 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unused:
+    """Keeps `nones` honest: a None at any depth is found."""
+
+    inner: EvolveOptions
+
+
+def test_nones_are_found_at_any_depth() -> None:
+    assert nones(_Unused(inner=EvolveOptions())) == [".inner.evolve_every", ".inner.operators"]

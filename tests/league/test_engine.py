@@ -1,0 +1,161 @@
+"""The loop of a league, on a real game that knows nothing of programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from league.ratings import RatingConstants, rate
+from league.storage import RunFolder, committed_steps, read_metrics, read_rows, read_table
+from league.types import Play, Rating
+
+
+def final_members(run: RunFolder) -> set[str]:
+    rows = read_rows(run.path, "ratings")
+    return {row["member_id"] for row in rows} - {row["member_id"] for row in rows if row["event"] == "retire"}
+
+
+def test_all_members_play_every_step_and_every_step_is_committed(make_league: Any) -> None:
+    league, run = make_league()
+    league.run()
+    assert committed_steps(run.path) == list(range(8))
+    assert [line["step"] for line in read_metrics(run.path)] == list(range(8))
+    matches = read_rows(run.path, "matches")
+    assert [row["match_id"] for row in matches] == list(range(7 * 4))
+    for step in range(1, 8):
+        assert Counter(row["student_id"] for row in matches if row["step"] == step).total() == 4
+        assert len({row["teacher_id"] for row in matches if row["step"] == step}) == 3
+
+
+def test_replaying_the_matches_gives_the_ratings_table(make_league: Any) -> None:
+    league, run = make_league()
+    league.run()
+    matches = {row["match_id"]: row for row in read_rows(run.path, "matches")}
+    ratings: dict[str, Rating] = {}
+    prior = RatingConstants().prior
+    rows = iter(read_rows(run.path, "ratings"))
+    for row in rows:
+        if row["event"] == "birth":
+            ratings[row["member_id"]] = prior
+        elif row["event"] == "update":
+            match = matches[row["match_id"]]
+            teacher, student = match["teacher_id"], match["student_id"]
+            ratings[teacher], ratings[student], outcome = rate(
+                ratings[teacher], ratings[student], match["expected"], match["observed"]
+            )
+            assert outcome == match["outcome"]
+            assert row["member_id"] == teacher
+            other = next(rows)
+            assert (other["member_id"], other["match_id"]) == (student, row["match_id"])
+            assert Rating(mu=other["mu"], sigma=other["sigma"]) == ratings[student]
+        assert Rating(mu=row["mu"], sigma=row["sigma"]) == ratings[row["member_id"]]
+    assert {name: ratings[name] for name in final_members(run)} == league.ratings
+
+
+def test_evolution_replaces_the_worst_of_each_side_and_keeps_the_ancestry(make_league: Any) -> None:
+    league, run = make_league()
+    league.run()
+    lineage = read_rows(run.path, "lineage")
+    children = [row for row in lineage if row["parents"]]
+    assert [row["step"] for row in children] == [3, 3, 6, 6]
+    assert [row["child_id"] for row in children] == ["teacher_3", "student_4", "teacher_4", "student_5"]
+    assert all(row["operator"] in {"shake", "average"} for row in children)
+    known = {row["child_id"] for row in lineage}
+    assert all(set(row["parents"]) < known for row in children)
+    founders = [row for row in lineage if not row["parents"]]
+    assert {row["operator"] for row in founders} == {"founder"}
+    assert len(founders) == 7
+    births = [row for row in read_rows(run.path, "ratings") if row["event"] == "birth"]
+    assert len(births) == len(lineage)
+    retired = [row for row in read_rows(run.path, "ratings") if row["event"] == "retire"]
+    assert len(retired) == 4
+    assert final_members(run) == {member.member_id for member in league.members}
+
+
+def test_births_and_last_weights_are_on_disk(make_league: Any) -> None:
+    league, run = make_league(steps=6)
+    league.run()
+    adapters = run.path / "adapters"
+    for row in read_rows(run.path, "lineage"):
+        assert (adapters / row["child_id"] / "0" / "logits.json").is_file()
+    for member in league.members:
+        assert (adapters / member.member_id / str(member.version) / "logits.json").is_file()
+    assert [path.name for path in (run.path / "state").iterdir()] == ["step=6"]
+
+
+def test_versions_grow_by_one_a_step(make_league: Any) -> None:
+    league, run = make_league(evolve_every=None, operators={})
+    league.run()
+    versions = [row["student_version"] for row in read_rows(run.path, "matches") if row["student_id"] == "student_1"]
+    assert versions == list(range(7))
+    assert {member.version for member in league.members} == {7}
+    assert all(not row["parents"] for row in read_rows(run.path, "lineage"))
+
+
+def test_same_seed_same_tables_and_another_seed_others(make_league: Any) -> None:
+    tables = {}
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        league, run = make_league(name, seed=seed)
+        league.run()
+        tables[name] = [
+            read_table(run.path, table).drop_columns(["run_id"]) for table in ("matches", "ratings", "lineage")
+        ]
+    assert tables["a"] == tables["b"]
+    assert tables["a"] != tables["c"]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    teachers=st.integers(1, 5),
+    students=st.integers(1, 5),
+    evolve_every=st.integers(1, 3),
+    fraction=st.sampled_from([0.1, 0.5, 1.0]),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_sides_of_any_size_keep_their_size_and_slots(
+    make_league: Any, teachers: int, students: int, evolve_every: int, fraction: float, seed: int
+) -> None:
+    name = f"{teachers}-{students}-{evolve_every}-{fraction}-{seed}"
+    league, run = make_league(
+        name, teachers=teachers, students=students, evolve_every=evolve_every, fraction=fraction, seed=seed, steps=3
+    )
+    league.run()
+    assert [(member.side, member.slot) for member in league.members] == [
+        *(("teacher", slot) for slot in range(teachers)),
+        *(("student", slot) for slot in range(students)),
+    ]
+    ids = [row["child_id"] for row in read_rows(run.path, "lineage")]
+    assert len(ids) == len(set(ids))
+    assert set(league.ratings) == {member.member_id for member in league.members}
+    for before, after in pairwise(read_rows(run.path, "matches")):
+        assert after["match_id"] == before["match_id"] + 1
+
+
+def test_an_interrupted_step_leaves_no_trace_in_the_tables(make_league: Any) -> None:
+    league, run = make_league()
+    play = league._arena.play
+
+    def stop(matches: Any, *, step: int) -> Play:
+        if step == 3:
+            raise KeyboardInterrupt
+        result: Play = play(matches, step=step)
+        return result
+
+    league._arena.play = stop
+    with pytest.raises(KeyboardInterrupt):
+        league.run()
+    assert committed_steps(run.path) == [0, 1, 2]
+    assert {row["step"] for row in read_rows(run.path, "matches")} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"teachers": 0}, {"students": 0}, {"steps": -1}, {"evolve_every": 0}, {"operators": {}}]
+)
+def test_rules_refuse(make_league: Any, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must be|needs"):
+        make_league(**changes)

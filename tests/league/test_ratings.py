@@ -1,0 +1,187 @@
+"""Ratings against published TrueSkill values, and the library's faults fenced."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from league import ratings
+from league.ratings import STANDARD, RatingConstants, decide, expected, rate
+from league.types import Rating
+
+PURE = settings(deadline=None)
+
+PRIOR = STANDARD.prior
+CHESS = RatingConstants(mu=1200.0, sigma=400.0, beta=200.0, rating_tau=4.0, draw_probability=0.03)
+RATINGS = st.builds(Rating, mu=st.floats(-1e4, 1e4), sigma=st.floats(0.01, 100))
+
+
+def close(rating: Rating, mu: float, sigma: float) -> bool:
+    return math.isclose(rating.mu, mu, abs_tol=1e-3) and math.isclose(rating.sigma, sigma, abs_tol=1e-3)
+
+
+def test_one_decisive_win_from_the_defaults() -> None:
+    teacher, student, outcome = rate(PRIOR, PRIOR, 0.5, 0.75)
+    assert outcome == "student"
+    assert close(student, 29.396, 7.171)
+    assert close(teacher, 20.604, 7.171)
+
+
+def test_one_draw_from_the_defaults() -> None:
+    teacher, student, outcome = rate(PRIOR, PRIOR, 0.5, 0.5)
+    assert outcome == "draw"
+    assert close(student, 25.0, 6.458)
+    assert close(teacher, 25.0, 6.458)
+
+
+def test_moser_massive_upset_draw() -> None:
+    """Published with J. Moser's Skills library."""
+    teacher, student, _ = rate(PRIOR, Rating(mu=50.0, sigma=12.5), 0.5, 0.5)
+    assert close(teacher, 31.662, 7.137)
+    assert close(student, 35.010, 7.910)
+
+
+def test_moser_chess() -> None:
+    """Published with J. Moser's Skills library; other constants than the standard ones."""
+    teacher, student, _ = rate(
+        Rating(mu=1301.0007, sigma=42.9232), Rating(mu=1188.7560, sigma=42.5570), 0.3, 0.2, constants=CHESS
+    )
+    assert close(teacher, 1304.782, 42.8435)
+    assert close(student, 1185.038, 42.4856)
+
+
+@pytest.mark.parametrize(
+    ("chance", "observed", "outcome"),
+    [
+        (0.5, 0.51, "student"),
+        (0.5, 0.49, "teacher"),
+        (0.5, 0.5, "draw"),
+        (0.9, 0.8, "teacher"),
+        (0.1, 0.2, "student"),
+        (1.0, 1.0, "draw"),
+        (0.99, None, "student"),
+    ],
+)
+def test_outcome_is_observed_against_expected(chance: float, observed: float | None, outcome: str) -> None:
+    assert decide(chance, observed) == outcome
+
+
+def test_expected_is_phi_of_the_standardised_gap() -> None:
+    assert expected(PRIOR, PRIOR) == 0.5
+    spread = math.sqrt(2 * PRIOR.sigma**2 + 2 * STANDARD.beta**2)
+    above = Rating(mu=PRIOR.mu + spread, sigma=PRIOR.sigma)
+    assert expected(above, PRIOR) == pytest.approx(0.8413447460685429, abs=1e-12)
+    assert expected(PRIOR, above) == pytest.approx(0.15865525393145707, abs=1e-12)
+
+
+@PURE
+@given(RATINGS, RATINGS)
+def test_expectations_of_both_sides_add_up_to_one(one: Rating, other: Rating) -> None:
+    assert expected(one, other) + expected(other, one) == pytest.approx(1.0, abs=1e-12)
+
+
+@PURE
+@given(RATINGS, RATINGS, st.floats(0, 1), st.none() | st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.9]))
+def test_every_match_moves_the_means_as_its_outcome_says(
+    teacher: Rating, student: Rating, chance: float, observed: float | None, draws: float
+) -> None:
+    constants = RatingConstants(draw_probability=draws)
+    after_t, after_s, outcome = rate(teacher, student, chance, observed, constants)
+    for before, after in ((teacher, after_t), (student, after_s)):
+        assert math.isfinite(after.mu)
+        assert 0 < after.sigma <= math.hypot(before.sigma, constants.rating_tau) * (1 + 1e-9)
+    slack = 1e-6
+    if outcome == "student":
+        assert after_s.mu >= student.mu - slack
+        assert after_t.mu <= teacher.mu + slack
+    elif outcome == "teacher":
+        assert after_s.mu <= student.mu + slack
+        assert after_t.mu >= teacher.mu - slack
+    else:
+        assert abs(after_s.mu - after_t.mu) <= abs(student.mu - teacher.mu) + slack
+
+
+@PURE
+@given(RATINGS, RATINGS, st.floats(0.01, 0.99))
+def test_sides_are_treated_alike(one: Rating, other: Rating, chance: float) -> None:
+    winner_t, loser_s, _ = rate(one, other, chance, 0.0)
+    loser_t, winner_s, _ = rate(other, one, chance, 1.0)
+    assert (winner_t, loser_s) == (winner_s, loser_t)
+
+
+def test_a_draw_where_draws_cannot_happen_does_not_inflate_sigma() -> None:
+    constants = RatingConstants(draw_probability=0.0)
+    teacher, student, outcome = rate(PRIOR, PRIOR, 0.5, 0.5, constants)
+    assert outcome == "draw"
+    # The limit of a vanishing draw margin: both performances are known to be equal, s^2 <- s^2 (1 - s^2 / c^2).
+    variance = PRIOR.sigma**2 + constants.rating_tau**2
+    limit = math.sqrt(variance * (1 - variance / (2 * variance + 2 * constants.beta**2)))
+    for rating in (teacher, student):
+        assert rating.mu == pytest.approx(25.0)
+        assert rating.sigma == pytest.approx(limit, rel=1e-4)
+
+
+@pytest.mark.parametrize("gap", [100.0, 240.0, 260.0, 300.0, 1e3, 1e5])
+@pytest.mark.parametrize("observed", [0.2, 0.5, 0.8])
+def test_large_gaps_are_rated(gap: float, observed: float) -> None:
+    teacher, student, _ = rate(Rating(mu=25 + gap, sigma=2.0), Rating(mu=25.0, sigma=2.0), 0.5, observed)
+    if observed < 0.5:
+        assert teacher.mu == pytest.approx(25 + gap)
+        assert student.mu == pytest.approx(25.0)
+    else:
+        # An upset, or a draw that is one: in the limit sigma^2 (1 - sigma^2 / c^2), and the gap shrinks in proportion.
+        c2 = 2 * (2.0**2 + STANDARD.rating_tau**2) + 2 * STANDARD.beta**2
+        share = (2.0**2 + STANDARD.rating_tau**2) / c2
+        assert teacher.sigma == pytest.approx(math.sqrt((4 + STANDARD.rating_tau**2) * (1 - share)), rel=5e-3)
+        assert student.mu - 25.0 == pytest.approx(share * gap, rel=0.05)
+        assert student.mu - 25.0 == pytest.approx(25 + gap - teacher.mu, rel=1e-6)
+
+
+def test_without_mpmath_the_gap_is_clamped(monkeypatch: pytest.MonkeyPatch) -> None:
+    far, near = Rating(mu=1e4, sigma=2.0), Rating(mu=25.0, sigma=2.0)
+    ratings._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "mpmath", None)
+    teacher, student, _ = rate(far, near, 0.5, 1.0)
+    ratings._environment.cache_clear()
+    assert 25.0 < student.mu < teacher.mu < 1e4
+    assert student.mu - 25.0 == pytest.approx(1e4 - teacher.mu)
+    assert student.sigma < near.sigma
+
+
+@pytest.mark.parametrize("bad", [Rating(mu=math.nan, sigma=1.0), Rating(mu=math.inf, sigma=1.0), Rating(mu=0, sigma=0)])
+def test_ratings_that_are_none_are_refused(bad: Rating) -> None:
+    with pytest.raises(ValueError, match="`teacher`"):
+        rate(bad, PRIOR, 0.5, 0.5)
+    with pytest.raises(ValueError, match="`student`"):
+        expected(bad, PRIOR)
+
+
+@pytest.mark.parametrize(("chance", "observed"), [(math.nan, 0.5), (1.1, 0.5), (0.5, math.nan), (0.5, -0.1)])
+def test_shares_out_of_range_are_refused(chance: float, observed: float) -> None:
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        rate(PRIOR, PRIOR, chance, observed)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"mu": math.nan}, {"sigma": 0.0}, {"beta": -1.0}, {"rating_tau": -1.0}, {"draw_probability": 1.0}]
+)
+def test_bad_constants_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"`{next(iter(bad))}`"):
+        RatingConstants(**bad)
+
+
+def test_a_transitive_pool_is_sorted_right() -> None:
+    skills = [10.0, 20.0, 30.0, 40.0]
+    students = [PRIOR] * 4
+    teacher = PRIOR
+    for _ in range(40):
+        for place, skill in enumerate(skills):
+            chance = expected(students[place], teacher)
+            observed = 0.5 * math.erfc((25.0 - skill) / (STANDARD.beta * 2))
+            teacher, students[place], _ = rate(teacher, students[place], chance, observed)
+    means = [rating.mu for rating in students]
+    assert means == sorted(means)

@@ -1,0 +1,167 @@
+"""The run folder: what is visible when, and what happens on bad disks."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from league import storage
+from league.schemas import SCHEMA_VERSION
+from league.storage import (
+    RunFolder,
+    StorageError,
+    committed_steps,
+    read_metrics,
+    read_rows,
+    read_table,
+    refuse_existing,
+)
+
+
+def rating(step: int, name: str = "teacher_0") -> dict[str, Any]:
+    return {"step": step, "match_id": None, "member_id": name, "mu": 25.0, "sigma": 8.0, "event": "birth"}
+
+
+def make_run(path: Path) -> RunFolder:
+    return RunFolder.create(path, run_id="r1", config="seed: 0\n", versions={"python": "3.11"})
+
+
+def test_a_step_comes_back_in_order_with_its_run_id(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    for step in (0, 2, 10):
+        run.commit(step, {"ratings": [rating(step, "a"), rating(step, "b")], "matches": []}, {"seconds": {}})
+    rows = read_rows(run.path, "ratings")
+    assert [(row["step"], row["member_id"]) for row in rows] == [(s, m) for s in (0, 2, 10) for m in "ab"]
+    assert {row["run_id"] for row in rows} == {"r1"}
+    assert committed_steps(run.path) == [0, 2, 10]
+    assert read_table(run.path, "matches").num_rows == 0
+    assert json.loads((run.path / "versions.json").read_text()) == {"python": "3.11", "run_id": "r1"}
+
+
+def test_files_are_zstd_parquet_that_name_their_schema_version(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    file = pq.ParquetFile(run.path / "ratings" / "step=0" / "part-0.parquet")
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    assert file.schema_arrow.metadata[b"schema_version"] == str(SCHEMA_VERSION).encode()
+    assert pq.read_table(run.path / "ratings", partitioning=None).num_rows == 1
+
+
+def test_without_its_marker_a_step_is_not_there(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {"x": 1.0})
+    run.commit(1, {"ratings": [rating(1)]}, {"x": 2.0})
+    (run.path / "commits" / "step=1.json").unlink()
+    assert committed_steps(run.path) == [0]
+    assert [row["step"] for row in read_rows(run.path, "ratings")] == [0]
+    assert read_metrics(run.path) == [{"step": 0, "x": 1.0}]
+
+
+def test_a_step_is_committed_once(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    with pytest.raises(ValueError, match="committed before"):
+        run.commit(0, {"ratings": [rating(0, "other")]}, {})
+    assert [row["member_id"] for row in read_rows(run.path, "ratings")] == ["teacher_0"]
+
+
+def test_rows_that_do_not_fit_leave_the_step_uncommitted(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    with pytest.raises(ValueError, match="no column"):
+        run.commit(0, {"ratings": [rating(0)], "matches": [{"colour": 1}]}, {})
+    assert committed_steps(run.path) == []
+
+
+@pytest.mark.parametrize("kind", ["run", "file", "stranger"])
+def test_what_exists_is_refused_and_left_alone(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "run"
+    if kind == "run":
+        make_run(path).commit(0, {"ratings": [rating(0)]}, {})
+    elif kind == "file":
+        path.write_text("mine")
+    else:
+        path.mkdir()
+        (path / "thesis.tex").write_text("mine")
+    before = {p: p.read_bytes() for p in [path, *path.rglob("*")] if p.is_file()}
+    for attempt in (refuse_existing, make_run):
+        with pytest.raises(StorageError, match="exists already"):
+            attempt(path)
+    assert {p: p.read_bytes() for p in [path, *path.rglob("*")] if p.is_file()} == before
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+    assert committed_steps(make_run(tmp_path).path) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_clear_line_and_earlier_steps_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    real = os.fsync
+
+    def full(descriptor: int) -> None:
+        with open("/dev/full", "wb", buffering=0) as file:
+            file.write(b"x")
+        real(descriptor)
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(StorageError, match=r"cannot write step 1 to .*: No space left on device") as caught:
+        run.commit(1, {"ratings": [rating(1)]}, {})
+    assert "\n" not in str(caught.value)
+    with pytest.raises(StorageError, match="No space left"):
+        make_run(tmp_path / "other")
+    monkeypatch.undo()
+    assert not (tmp_path / "other").exists()
+    assert committed_steps(run.path) == [0]
+    assert [row["step"] for row in read_rows(run.path, "ratings")] == [0]
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot make the run folder .*: Not a directory"):
+        make_run(tmp_path / "file" / "run")
+
+
+def test_a_lost_run_folder_is_one_clear_line(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.path.rename(tmp_path / "gone")
+    (tmp_path / "run").write_text("")
+    with pytest.raises(StorageError, match="cannot write step 0"):
+        run.commit(0, {"ratings": [rating(0)]}, {})
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1 nonsense"])
+def test_a_damaged_file_of_a_committed_step_is_one_clear_line(tmp_path: Path, damage: bytes) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    (run.path / "ratings" / "step=0" / "part-0.parquet").write_bytes(damage)
+    with pytest.raises(StorageError, match="cannot read step 0 of table 'ratings'"):
+        read_table(run.path, "ratings")
+
+
+def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no run folder"):
+        read_table(tmp_path, "ratings")
+
+
+def test_state_takes_the_place_of_the_state_before_or_leaves_it(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    with run.state(1) as folder:
+        (folder / "x").write_text("1")
+    with run.state(2) as folder:
+        (folder / "x").write_text("2")
+    assert [path.name for path in (run.path / "state").iterdir()] == ["step=2"]
+
+    def write_half(folder: Path) -> None:
+        (folder / "x").write_text("3")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), run.state(3) as folder:
+        write_half(folder)
+    assert [path.name for path in (run.path / "state").iterdir()] == ["step=2"]
+    assert (run.path / "state" / "step=2" / "x").read_text() == "2"

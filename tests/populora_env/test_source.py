@@ -1,0 +1,65 @@
+"""Bounded parsing and the normal form."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from populora_env.source import MAX_DEPTH, MAX_SOURCE_CHARS, SourceError, is_plain_text, normalise, parse_program
+
+
+def test_normal_form_drops_comments_docstrings_and_spelling() -> None:
+    source = '"""doc"""\ndef f( x ):  # why\n    """doc"""\n    return (x+1)\n\n\nclass A:\n    """only this"""\n'
+    assert normalise(source) == "def f(x):\n    return x + 1\n\nclass A:\n    pass"
+
+
+def test_normal_form_keeps_strings_that_are_not_docstrings() -> None:
+    assert normalise("def f(x):\n    return 'a # b'") == "def f(x):\n    return 'a # b'"
+
+
+def test_normal_form_is_a_fixed_point() -> None:
+    once = normalise("def f(a,b):\n  if a: return {1,2}\n  return [i for i in b if i>0]")
+    assert normalise(once) == once
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x:\n    return",
+        "def f(x):\n    return 1\0",
+        "x = '\ud800'",
+        "(" * 5000 + ")" * 5000,
+        "-" * 16000 + "1",
+        "x" + ".a" * 8000,
+        "f(" * MAX_DEPTH + "1" + ")" * MAX_DEPTH,
+        "1" * (MAX_SOURCE_CHARS + 1),
+        "x = " + "9" * 5000,
+    ],
+)
+def test_hostile_source_is_refused_not_crashed_on(source: str) -> None:
+    with pytest.raises(SourceError):
+        normalise(source)
+
+
+def test_depth_just_inside_the_bound_is_parsed() -> None:
+    assert isinstance(parse_program("f(" * 40 + "1" + ")" * 40), ast.Module)
+
+
+def test_warnings_of_hostile_source_stay_silent() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse_program("x = '\\d' is 'd'")
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_any_text_parses_or_is_refused(text: str) -> None:
+    try:
+        tree = parse_program(text)
+    except SourceError:
+        return
+    assert is_plain_text(text)
+    assert isinstance(tree, ast.Module)
