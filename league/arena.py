@@ -10,12 +10,12 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from league.config import RunConfig, known, make_game
 from league.engine import founder_seed
@@ -33,14 +33,16 @@ from league.rounds import (
     solve,
 )
 from league.rows import problem_row, rollout_rows
+from league.storage import storage_errors
 from league.types import Match, MatchResult, Member, Play, Row, Side
 from populora_agents.advantages import ESTIMATORS, rollout_advantages
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
 from populora_agents.lora import Adapter, fresh_adapter, save_adapter
+from populora_agents.prompting import PromptEncoder
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
-from populora_agents.types import Rollout, UpdateReport
+from populora_agents.types import Backend, Rollout, UpdateReport
 from populora_env.game import seeded_buffer
 from populora_env.play import Judge
 from populora_env.verifier import Verifier
@@ -64,13 +66,14 @@ class ClosingJudge(Judge, Protocol):
 class ProgramArena:
     """Implements `league.types.Arena` over one base model, one adapter stack and one verifier."""
 
-    def __init__(self, config: RunConfig, base: Base, verifier: ClosingJudge) -> None:
+    def __init__(self, config: RunConfig, base: Base, verifier: ClosingJudge, backend: Backend | None = None) -> None:
         """Put an empty stack on the base.
 
         Args:
             config: Resolved.
             base: Taken over: its model carries the stack from now on.
             verifier: Taken over: closed with the arena.
+            backend: Taken over: who completes prompts. None is the base itself, with the stack.
 
         Raises:
             ValueError: Not resolved, targets that the base lacks, or lengths that its context has no room for.
@@ -89,8 +92,8 @@ class ProgramArena:
         self._lora = lora_config(config)
         self._stack = AdapterStack(base.model, self._lora, config.teachers + config.students)
         self._slots: dict[str, tuple[int, int]] = {}
-        self._backend = TorchBackend(base, self._stack, self._slots)
-        self._room = Room(base.context_tokens, self._backend.prompt_ids, self._sampling)
+        self._backend = TorchBackend(base, self._stack, self._slots) if backend is None else backend
+        self._room = Room(base.context_tokens, PromptEncoder(base.tokenizer).encode, self._sampling)
         self._trainer = Trainer(self._stack, trainer_config(config))
         self._buffer = seeded_buffer(self._game).copy()
         self._seconds: dict[str, float] = {}
@@ -150,7 +153,7 @@ class ProgramArena:
         self._forget(slot)
         self._settle(child, adapter)
         self._trainer.reset_slot(slot)
-        with tempfile.TemporaryDirectory() as folder:
+        with storage_errors("cannot write a temporary file"), tempfile.TemporaryDirectory() as folder:
             return save_adapter(folder, adapter, self._lora, self._base.name)
 
     def save_adapters(self, members: Sequence[Member], folder: str) -> Mapping[str, str]:
@@ -169,7 +172,7 @@ class ProgramArena:
         """Write the buffer (JSON lines, oldest first within each task) and the optimiser's moments."""
         lines = "".join(json.dumps(row) + "\n" for row in self._buffer.rows())
         (Path(folder) / BUFFER_FILE).write_text(lines, encoding="utf-8")
-        save_file(self._trainer.state_dict(), Path(folder) / OPTIMISER_FILE)
+        (Path(folder) / OPTIMISER_FILE).write_bytes(save(self._trainer.state_dict()))
 
     def close(self) -> None:
         """Close the verifier."""
@@ -233,12 +236,11 @@ def make_arena(config: RunConfig, base: Base) -> ProgramArena:
         ValueError: As for `ProgramArena`.
         SandboxError: Untrusted code cannot be run safely here.
     """
-    verifier = Verifier(config.verifier)
-    try:
-        return ProgramArena(config, base, verifier)
-    except BaseException:
-        verifier.close()
-        raise
+    with ExitStack() as held:
+        verifier = held.enter_context(Verifier(config.verifier))
+        arena = ProgramArena(config, base, verifier)
+        held.pop_all()
+        return arena
 
 
 def _result(match: Match, rounds: Sequence[PlayedRound]) -> MatchResult:

@@ -22,7 +22,7 @@ from league.engine import StepReport
 from league.standings import Standing
 from league.types import Row
 
-_PLAIN_WIDTH = 120
+_PLAIN_WIDTH = 140
 _LONGEST_SHOWN = 2000
 
 

@@ -53,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UsageError, ConfigError, StorageError) as error:
         complain(str(error))
         return 2
+    except BrokenPipeError:  # whoever read our output is gone; nothing more may be flushed to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def parse(arguments: Sequence[str]) -> RunConfig:
@@ -113,7 +116,7 @@ def _first_sentence(box: str) -> str:
             break
         if text and not text.startswith("─"):
             lines.append(text)
-    return " ".join(lines) or "these flags cannot be read"
+    return " ".join(lines).removeprefix("Error parsing RunConfig: ") or "these flags cannot be read"
 
 
 def _main(arguments: Sequence[str]) -> int:
@@ -155,7 +158,10 @@ def _play(config: RunConfig, arena: ProgramArena, out: Path, run_id: str) -> Non
     rules = make_rules(config)
     run = RunFolder.create(out, run_id=run_id, config=dump_config(config), versions=_versions(config, arena))
     with Display(rules.steps) as display:
-        display.note(f"{rules.teachers} teachers and {rules.students} students on {config.base}, {rules.steps} steps")
+        display.note(
+            f"{rules.teachers} teachers and {rules.students} students on {arena.base_name}, {rules.steps} steps, "
+            f"seed {rules.seed}, into {out}"
+        )
         League(rules, arena, run, display).run()
     report(out, display, caution=config.evolve.caution)
 

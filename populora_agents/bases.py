@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 import transformers
+from huggingface_hub import HfApi
+from huggingface_hub.errors import RepositoryNotFoundError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from populora_agents.lora import LoraConfig
@@ -28,7 +30,8 @@ NANO_VERSIONS = ("nano-1",)
 
 _WEIGHTS = Path(__file__).parent / "nano" / "weights"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_LONGEST_REASON = 300
+_HUB_TIMEOUT_S = 10.0
+_LONGEST_REASON = 200
 
 
 class BaseError(ValueError):
@@ -189,23 +192,50 @@ def _locate(name: str) -> str:
 
 def _read(name: str, source: str, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Read model and tokenizer; the one place where any failure of transformers becomes a `BaseError`."""
+    cached_only = not Path(source).is_dir() and not _hub_answers(name)
+    where = {"trust_remote_code": False, "local_files_only": cached_only}
+    part = "model"
     try:
         with _quiet():
-            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+            # Annotated, since transformers does not declare that `output_loading_info` makes this a pair.
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 source,
                 dtype="auto" if dtype is None else dtype,
                 use_safetensors=True,
-                trust_remote_code=False,
+                ignore_mismatched_sizes=True,
                 output_loading_info=True,
+                **where,
             )
+            part = "tokenizer"
+            tokenizer = AutoTokenizer.from_pretrained(source, **where)
     except Exception as error:
         _LOG.debug("base %r could not be read", name, exc_info=True)
-        raise BaseError(f"base {name!r}: {_reason(error)}") from None
+        if cached_only:
+            raise BaseError(f"base {name!r}: the hub does not answer, and its cache has no such {part}") from None
+        raise BaseError(f"base {name!r}: its {part} cannot be read ({_reason(error)})") from None
     model, info = loaded
-    if info["missing_keys"]:
-        raise BaseError(f"base {name!r}: its weights lack {sorted(info['missing_keys'])[0]!r} (and perhaps others)")
+    for flaw in ("missing_keys", "mismatched_keys"):
+        if info[flaw]:
+            key = min(str(key if isinstance(key, str) else key[0]) for key in info[flaw])
+            raise BaseError(f"base {name!r}: its weights do not fit its config ({flaw.partition('_')[0]}: {key})")
     return model, tokenizer
+
+
+def _hub_answers(name: str) -> bool:
+    """Return whether the hub can be asked; transformers would try for most of a minute.
+
+    Raises:
+        BaseError: It answers that there is no such model.
+    """
+    try:
+        HfApi().model_info(name, timeout=_HUB_TIMEOUT_S)
+    except RepositoryNotFoundError:
+        raise BaseError(f"base {name!r}: the hub has no such model, or none that you may see") from None
+    except Exception:
+        # httpx, requests, OSError, offline mode: which one depends on the version, what follows does not.
+        _LOG.debug("the hub does not answer", exc_info=True)
+        return False
+    return True
 
 
 @contextmanager

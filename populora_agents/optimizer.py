@@ -114,7 +114,7 @@ class SlotAdamW:
         if state["first"].shape != self._first.shape or state["second"].shape != self._second.shape:
             raise ValueError(
                 f"expected moments {list(self._first.shape)!r}, got {list(state['first'].shape)!r}: "
-                "the state belongs to a stack with other slots, rank or targets"
+                "the state belongs to another stack (slots, rank or targets differ)"
             )
         self._first.copy_(state["first"])
         self._second.copy_(state["second"])

@@ -63,7 +63,30 @@ def encode(value: Value, *, limits: Limits = LIMITS) -> bytes:
         TooLargeError: More bytes than the limit.
         EncodeError: Not of an exact builtin type, beyond another limit, or two keys or elements that encode the same.
     """
-    return _Encoder(limits).encode(value, 0)
+    try:
+        return _Encoder(limits).encode(value, 0)
+    except TooLargeError:
+        _check_shape(value, limits)
+        raise
+
+
+def _check_shape(value: Value, limits: Limits) -> None:
+    """Check the nodes and the nesting alone: a value that breaks those limits too is no value, large or not."""
+    level, nodes, depth = [value], 1, 0
+    while level := _inside(level, limits.max_nodes + 1):
+        nodes += len(level)
+        depth += 1
+        if nodes > limits.max_nodes or depth > limits.max_depth:
+            raise EncodeError("value has too many nodes, or is nested too deeply")
+
+
+def _inside(level: list[Value], most: int) -> list[Value]:
+    items = (item for box in level if type(box) in _CONTAINERS for item in _items(box))
+    return list(itertools.islice(items, most))
+
+
+def _items(box: Value) -> Iterable[Value]:
+    return itertools.chain(box.keys(), box.values()) if type(box) is dict else box
 
 
 class _Encoder:

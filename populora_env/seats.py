@@ -6,7 +6,9 @@ Nothing here runs a program; what is in a prompt may be hostile and is only read
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -53,9 +55,9 @@ class GeneratorProposer:
         kinds = _argument_kinds(_shown_program(observation.prompt))
         for _ in range(_TRIES):
             problem = generate_problem(self._rng, task=observation.task, n_inputs=self._config.induction_inputs)
-            if _argument_kinds(problem.program) == kinds:
+            if tuple(map(type, ast.literal_eval(problem.inputs[0]))) == kinds:
                 break
-        return _write(problem, self._config)
+        return _write(replace(problem, message=f"arguments of f: {len(kinds)}"), self._config)
 
 
 class GuessingSolver:

@@ -55,9 +55,12 @@ def normalise(source: str) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             _drop_docstring(node)
     try:
-        return ast.unparse(tree)
+        normal = ast.unparse(tree)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"program has no normal form: {error}") from error
+    if len(normal) > MAX_SOURCE_CHARS:
+        raise SourceError(f"program's normal form has more than {MAX_SOURCE_CHARS} characters")
+    return normal
 
 
 def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:

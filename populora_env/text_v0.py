@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,12 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from populora_env import features
 from populora_env.config import GameConfig, VerifierConfig
-from populora_env.game import Game, Phase, RoundResult
+from populora_env.game import Game, Phase, Round, RoundResult
 from populora_env.play import Judge, judge_attempts, judge_proposals
 from populora_env.rendering import render_round
 from populora_env.spaces import UnicodeText
-from populora_env.types import Observation, Role, Task
-
-if TYPE_CHECKING:
-    from populora_env.verifier import Verifier
+from populora_env.types import Message, Observation, Role, Task
+from populora_env.verifier import Verifier
 
 PROPOSER = "proposer_0"
 """The proposer's agent name; solvers are `solver_0`, `solver_1`, ..."""
@@ -69,6 +67,16 @@ def raw_env(
     return TextEnv(config=rules, verifier=verifier, render_mode=render_mode)
 
 
+def as_observation(seen: TextObservation, info: dict[str, Any]) -> Observation:
+    """Return what `last()` gave as a `Policy` takes it, so that any policy can take any seat."""
+    return Observation(
+        role=Role(info["role"]),
+        task=Task(info["task"]),
+        prompt=seen["prompt"],
+        messages=tuple(Message(**message) for message in info["messages"]),
+    )
+
+
 class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # PettingZoo is untyped
     """One proposer and G solvers who speak by text. Any `str` is a legal action and costs at most the format reward.
 
@@ -94,7 +102,8 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
 
         Args:
             config: Rules of the game.
-            verifier: Judge shared with others, which `close` leaves alone; None makes one when it is first needed.
+            verifier: Judge shared with others, which `close` leaves alone; None makes an own one, whose processes
+                start when they are first needed.
             render_mode: `ansi` (`render` returns text), `human` (each settled round is written to stdout) or None.
             on_settled: Called with the result of each round as it ends.
 
@@ -110,8 +119,10 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         self.possible_agents = [PROPOSER, *self.solvers]
         self.observation_spaces = {agent: _observation_space(config) for agent in self.possible_agents}
         self.action_spaces = {agent: UnicodeText(config, role=_role(agent)) for agent in self.possible_agents}
-        self._shared_judge = verifier
-        self._own_judge: Verifier | None = None
+        self._own_verifier: Verifier | None = None
+        if verifier is None:
+            verifier = self._own_verifier = Verifier(VerifierConfig(max_answer_chars=config.max_answer_chars))
+        self._judge = verifier
         self._on_settled = on_settled
         self._seeds: np.random.Generator | None = None
 
@@ -153,9 +164,14 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards[agent] = 0.0
         self._parts[agent] = {}
-        self._act(agent, action)
+        current = self.game.round
+        self._act(current, agent, action)
+        if current.settled:
+            self._settle(self.game.advance())
         self._accumulate_rewards()
         self._refresh()
+        if current.settled and self.render_mode == "human":
+            self.render()
 
     def observe(self, agent: str) -> TextObservation:
         """Return what `agent` may know now. Pure; never shows a solver what is asked for."""
@@ -174,35 +190,17 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         return None
 
     def close(self) -> None:
-        """Give back the verifier, if it is the environment's own."""
-        judge, self._own_judge = self._own_judge, None
-        if judge is not None:
-            judge.close()
+        """End the verifier's processes, if it is the environment's own; a later episode starts new ones."""
+        if self._own_verifier is not None:
+            self._own_verifier.close()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: all but an own verifier, of which the copy makes another."""
-        return self.__dict__ | {"_own_judge": None}
-
-    @property
-    def _judge(self) -> Judge:
-        if self._shared_judge is not None:
-            return self._shared_judge
-        if self._own_judge is None:
-            from populora_env.verifier import Verifier  # not before it is needed: it starts processes, on Linux only
-
-            self._own_judge = Verifier(VerifierConfig(max_answer_chars=self.config.max_answer_chars))
-        return self._own_judge
-
-    def _act(self, agent: str, action: str) -> None:
-        current = self.game.round
+    def _act(self, current: Round, agent: str, action: str) -> None:
         if agent == PROPOSER:
             current.propose(action)
             judge_proposals([current], self._judge)
         else:
             current.attempt(action)
             judge_attempts([current], self._judge)
-        if current.settled:
-            self._settle(self.game.advance())
 
     def _settle(self, result: RoundResult) -> None:
         self.rewards[PROPOSER] = result.proposer_reward
@@ -213,8 +211,6 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
             self._parts[agent] = common | _parts(str(verdict), reward)
         if self.game.over:
             self.terminations = dict.fromkeys(self.agents, True)
-        if self.render_mode == "human":
-            self.render()
 
     def _refresh(self) -> None:
         """Point to the agent whose turn it is, and bring the infos up to date."""

@@ -51,7 +51,7 @@ def machine() -> str:
 
 
 def prctl(option: int, argument: int = 0) -> None:
-    """Call prctl() with one argument.
+    """Make a prctl call with one argument.
 
     Raises:
         OSError: The kernel refused.

@@ -28,16 +28,31 @@ _CONTROL_FD = 100
 _PIECE = 1 << 16
 _SHORTEST_WAIT_S = 0.001
 _BALLAST_BYTES = 1_234_560
+_SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 528
+"""Sizes of the blocks of Python's own allocator."""
 
-PRELOADED = """
-abc array ast base64 bdb binascii bisect calendar cmath codecs collections collections.abc contextlib copy copyreg
-csv ctypes dataclasses datetime decimal difflib enum errno fractions functools gc graphlib hashlib heapq hmac html
-inspect io itertools json keyword locale math numbers operator os os.path pprint queue random re reprlib secrets select
-signal socket statistics string stringprep struct sys textwrap threading time timeit token tokenize traceback types
-typing unicodedata uuid warnings weakref zlib atexit resource subprocess
-encodings.ascii encodings.latin_1 encodings.utf_8 encodings.utf_16 encodings.utf_32 encodings.cp1252
-encodings.rot_13 encodings.hex_codec encodings.base64_codec encodings.idna encodings.punycode
-""".split()
+PRELOADED = (
+    *("_strptime", "abc", "array", "ast", "base64", "bdb", "binascii", "bisect", "calendar", "cmath"),
+    *("codecs", "collections", "collections.abc", "contextlib", "copy", "copyreg", "csv", "ctypes", "dataclasses"),
+    *("datetime", "decimal", "difflib", "enum", "errno", "fractions", "functools", "gc", "graphlib"),
+    *("hashlib", "heapq", "hmac", "html", "inspect", "io", "itertools", "json", "keyword"),
+    *("locale", "math", "numbers", "operator", "os", "os.path", "pprint", "queue", "random"),
+    *("re", "reprlib", "secrets", "select", "signal", "socket", "statistics", "string", "stringprep"),
+    *("struct", "sys", "textwrap", "threading", "time", "timeit", "token", "tokenize", "traceback"),
+    *("types", "typing", "unicodedata", "uuid", "warnings", "weakref", "zlib", "atexit", "resource"),
+    *(
+        "subprocess",
+        "encodings.ascii",
+        "encodings.latin_1",
+        "encodings.utf_8",
+        "encodings.utf_16",
+        "encodings.utf_32",
+        "encodings.cp1252",
+        "encodings.rot_13",
+        "encodings.hex_codec",
+    ),
+    *("encodings.base64_codec", "encodings.idna", "encodings.punycode"),
+)
 """Modules that a program may import; all others would need files, which a child cannot open."""
 
 
@@ -72,12 +87,26 @@ def preload() -> None:
     sys.path.clear()
     sys.path_importer_cache.clear()
     null = NullText()
-    sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = null  # type: ignore[misc]
-    sys.stdin = sys.__stdin__ = None  # type: ignore[assignment, misc]
+    for name, stream in (("stdin", None), ("stdout", null), ("stderr", null)):
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def make_ballast(index: int) -> list[bytes]:
+    """Return memory that gives each zygote its own addresses, down to the lowest bits, randomised or not.
+
+    What depends on an address then differs between two zygotes, as what depends on hashes does.
+    """
+    ballast = [bytes((index + 1) * _BALLAST_BYTES)]
+    for size in range(_SMALLEST_BLOCK, _LARGEST_BLOCK, _SMALLEST_BLOCK):
+        count = (index + 1) * (size // _SMALLEST_BLOCK * 7 + 3) % 61
+        ballast += [bytes(size - sys.getsizeof(b"")) for _ in range(count) if size > sys.getsizeof(b"")]
+    return ballast
 
 
 def main(control_fd: int, parent: int) -> None:
     """Say hello, cut off everything, serve until the control socket closes."""
+    from populora_env.encoding import encode
     from populora_env.sandbox import child, frames, isolation, kernel
 
     kernel.die_with_parent(parent)
@@ -93,7 +122,7 @@ def main(control_fd: int, parent: int) -> None:
     if layers.get("pid_namespace", False):
         isolation.become_first_process()
         parent = isolation.OUTSIDE
-    ballast = bytearray((index + 1) * _BALLAST_BYTES)
+    ballast = make_ballast(index)
     preload()
     space = isolation.address_space() + memory
     layers |= isolation.seal(
@@ -104,7 +133,7 @@ def main(control_fd: int, parent: int) -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
-    answer = child.encode(layers)
+    answer = encode(layers)
     control.sendall(len(answer).to_bytes(4, "big") + answer)
     serve(control, setup)
 
@@ -141,12 +170,14 @@ def serve(control: socket.socket, setup: Setup) -> None:
 class Watch:
     """The watch over one child, from fork to reap. CPU time is read from the child's own clock."""
 
-    def __init__(self, pid: int, reading: int, header: tuple[Any, ...], control: socket.socket) -> None:
+    def __init__(
+        self, pid: int, reading: int, header: tuple[int, int, int, float, float], control: socket.socket
+    ) -> None:
         """Begin to watch the child `pid`, whose stream comes in at `reading`."""
         from populora_env.sandbox import frames
 
         self._frames = frames
-        _, _, self._expected, self._cpu_s, self._wall_s = header
+        self._expected, self._cpu_s, self._wall_s = header[2:]
         self._pid = pid
         self._pidfd = os.pidfd_open(pid)
         self._reading = reading

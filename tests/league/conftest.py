@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from league import seeds
 from league.engine import Breeding, League, Rules, StepReport, founder_seed
 from league.storage import RunFolder
 from league.types import Match, MatchResult, Member, Play
+from populora_env.verifier import Verifier
 
 PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 """Row player's; moves are rock, paper, scissors."""
@@ -130,3 +131,10 @@ def make_league(tmp_path: Path) -> LeagueMaker:
         return League(rules, arena or RockPaperScissors(rules.seed), run, watcher or Reports()), run
 
     return make
+
+
+@pytest.fixture(scope="session")
+def verifier() -> Iterator[Verifier]:
+    """One real verifier for all tests."""
+    with Verifier() as running:
+        yield running

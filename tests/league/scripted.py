@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import torch
+from tokenizers import Tokenizer, decoders, models
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from populora_agents.bases import NANO, Base
 from populora_agents.types import Completion, Request
 from populora_env.config import GameConfig
 from populora_env.seats import GeneratorProposer, GuessingSolver
@@ -61,6 +67,36 @@ class ScriptedBackend:
         return player(self.config, request.seed)(observation)
 
 
-def no_threads_left(before: int) -> bool:
-    """Return whether no thread was left behind."""
-    return threading.active_count() <= before
+def make_base(**settings: Any) -> Base:
+    """Return a tiny base of random weights over bytes, with nano's preset and room for our prompts."""
+    shape = {
+        "vocab_size": 258,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 2048,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": 256,
+        "pad_token_id": 257,
+        "populora_preset": "nano",
+    }
+    model = LlamaForCausalLM(LlamaConfig(**(shape | settings))).eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
+    raw = Tokenizer(models.BPE(vocab={byte: n for n, byte in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
+    raw.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
+    raw.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>", pad_token="<|pad|>")
+    return Base(model=model, tokenizer=tokenizer, preset=NANO, name="tiny")
+
+
+def save_base(folder: Path) -> Path:
+    """Write the tiny base as a model folder."""
+    base = make_base()
+    base.model.save_pretrained(folder)
+    base.tokenizer.save_pretrained(folder)
+    return folder

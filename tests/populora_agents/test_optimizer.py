@@ -81,7 +81,7 @@ def test_state_moves_to_another_optimizer(stack: AdapterStack) -> None:
     other.load_state_dict(one_state)
     other.step({0: 0.1, 1: 0.2})
     assert torch.equal(stack.values, expected)
-    with pytest.raises(ValueError, match="another stack|other slots"):
+    with pytest.raises(ValueError, match="another stack"):
         other.load_state_dict({name: value[:2] for name, value in one_state.items()})
 
 

@@ -38,6 +38,7 @@ def test_normal_form_is_a_fixed_point() -> None:
         "f(" * MAX_DEPTH + "1" + ")" * MAX_DEPTH,
         "1" * (MAX_SOURCE_CHARS + 1),
         "x = " + "9" * 5000,
+        "x=" + ",".join("1" * 6000),
     ],
 )
 def test_hostile_source_is_refused_not_crashed_on(source: str) -> None:

@@ -1,0 +1,116 @@
+"""How an answer is judged: a literal is compared, an input is fed to the fixed program, a program to hidden inputs.
+
+Owns what makes an answer right. The gold values are compared here, in this process; no job ever holds one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Sequence
+
+from populora_env.admission import defines_f, depends_on_hashes
+from populora_env.config import VerifierConfig
+from populora_env.proposals import Check, read_arguments, verdict_of
+from populora_env.sandbox.jobs import Job, Outcome
+from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.source import SourceError, parse_program
+from populora_env.types import Answer, Problem, Status, Task, Verdict
+from populora_env.values import DecodeError, LiteralError, decode, encode, parse_literal
+
+_OK = Verdict(status=Status.OK)
+_WRONG = Verdict(status=Status.WRONG)
+_MAX_GOLD_CHARS = 1 << 16
+_LOOSE_FACTOR, _LOOSE_BYTES = 10, 64
+"""Values that are equal by == differ by no more than this in the length of their encodings."""
+
+
+def answer_key(problem: Problem, answer: Answer) -> Hashable:
+    """Return the content on which the verdict on an answer depends; never the problem's id alone."""
+    hidden = problem.inputs[problem.n_visible :]
+    program = "" if problem.task is not Task.ABDUCTION else problem.program
+    return problem.task, program, hidden, problem.outputs[problem.n_visible :], answer.text
+
+
+def check_answer(problem: Problem, answer: Answer, config: VerifierConfig) -> Check[Verdict]:
+    """Judge an answer to a problem.
+
+    Raises:
+        ValueError: The problem is not one of ours: its values cannot be read, or nothing of it is hidden.
+    """
+    if problem.task is Task.DEDUCTION:
+        return _check_output(problem, answer, config)
+    if problem.task is Task.ABDUCTION:
+        return (yield from _check_input(problem, answer, config))
+    return (yield from _check_program(problem, answer, config))
+
+
+def _check_output(problem: Problem, answer: Answer, config: VerifierConfig) -> Verdict:
+    try:
+        value = parse_literal(answer.text, max_chars=config.max_answer_chars)
+    except LiteralError:
+        return Verdict(status=Status.FORMAT, detail="literal")
+    return _OK if _equal(encode(value), _gold(problem.outputs)[0], config) else _WRONG
+
+
+def _check_input(problem: Problem, answer: Answer, config: VerifierConfig) -> Check[Verdict]:
+    data = read_arguments(answer.text, config)
+    if data is None:
+        return Verdict(status=Status.FORMAT, detail="literal")
+    sensitive = "{" in answer.text or "set(" in answer.text or _sensitive(problem.program)
+    outcomes = yield _jobs(problem.program, (data,), config, sensitive=sensitive)
+    return _verdict(outcomes, _gold(problem.outputs), config)
+
+
+def _check_program(problem: Problem, answer: Answer, config: VerifierConfig) -> Check[Verdict]:
+    gold = _gold(problem.outputs[problem.n_visible :])
+    inputs = tuple(_gold(problem.inputs[problem.n_visible :]))
+    if not inputs:
+        raise ValueError(f"`problem` must have hidden inputs, got {problem.n_visible} visible of {len(problem.inputs)}")
+    try:
+        tree = parse_program(answer.text)
+    except SourceError:
+        return Verdict(status=Status.FORMAT, detail="program")
+    if not defines_f(tree):
+        return Verdict(status=Status.FORMAT, detail="no f")
+    sensitive = depends_on_hashes(tree) or any("{" in text or "set(" in text for text in problem.inputs)
+    outcomes = yield _jobs(answer.text, inputs, config, sensitive=sensitive)
+    return _verdict(outcomes, gold, config)
+
+
+def _sensitive(program: str) -> bool:
+    tree: ast.Module = parse_program(program)
+    return depends_on_hashes(tree)
+
+
+def _jobs(program: str, inputs: tuple[bytes, ...], config: VerifierConfig, *, sensitive: bool) -> tuple[Job, ...]:
+    """Return one job; two under different hash seeds where the seed may matter, so that the verdict has no luck."""
+    seeds: Sequence[int | None] = HASH_SEEDS[:2] if sensitive else (None,)
+    return tuple(
+        Job(program=program, inputs=inputs, cpu_s=config.cpu_s, wall_s=config.wall_s, hash_seed=seed) for seed in seeds
+    )
+
+
+def _verdict(outcomes: Sequence[Outcome], gold: Sequence[bytes], config: VerifierConfig) -> Verdict:
+    """Return the verdict on the first call that did not give its gold value."""
+    for outcome in outcomes:
+        for result, expected in zip(outcome.results, gold, strict=True):
+            if result.status is not Status.OK:
+                return verdict_of(result)
+            if not _equal(result.payload, expected, config):
+                return _WRONG
+    return _OK
+
+
+def _gold(literals: Sequence[str]) -> list[bytes]:
+    return [encode(parse_literal(literal, max_chars=_MAX_GOLD_CHARS)) for literal in literals]
+
+
+def _equal(payload: bytes, gold: bytes, config: VerifierConfig) -> bool:
+    if payload == gold:
+        return config.equality == "strict" or bool(decode(gold) == decode(gold))
+    if config.equality == "strict" or len(payload) > _LOOSE_FACTOR * len(gold) + _LOOSE_BYTES:
+        return False
+    try:
+        return bool(decode(payload) == decode(gold))
+    except DecodeError:
+        return False

@@ -1,0 +1,184 @@
+"""How a proposal is judged: screened from its text, run twice, replayed under other hash seeds.
+
+Owns what makes a proposal valid. A check is a generator: it yields the jobs that it needs, is sent their outcomes, and
+returns the verdict, so that the checks of a whole batch share the zygotes.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Generator, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from populora_env.admission import defines_f, depends_on_hashes, refusal_of
+from populora_env.config import VerifierConfig
+from populora_env.sandbox.jobs import CallResult, Job, Outcome
+from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.source import SourceError, parse_program
+from populora_env.types import Proposal, ProposalVerdict, Status, Task, Verdict
+from populora_env.values import DecodeError, LiteralError, decode, encode, format_value, parse_literal
+
+_T = TypeVar("_T")
+Check: TypeAlias = Generator[tuple[Job, ...], tuple[Outcome, ...], _T]
+
+CPU_SHARE = 4
+"""A proposal gets this part of an answer's CPU time, so that verdicts do not flip at the edge."""
+CALLS = 2
+"""Calls of `f` on each input in one process: both must give the same."""
+_BYTES_PER_CHAR = 4
+"""No literal is shorter than its encoding by more than this factor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Screened:
+    """A proposal that may be run."""
+
+    inputs: tuple[bytes, ...]
+    literals: tuple[str, ...]
+    hash_seeds: tuple[int, ...]
+
+
+def proposal_key(proposal: Proposal) -> Hashable:
+    """Return the content on which the verdict on a proposal depends."""
+    return proposal.task, proposal.program, proposal.inputs
+
+
+def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[ProposalVerdict]:
+    """Judge a proposal: valid if it is admitted, ends in time, and every run gives the same, writable values."""
+    screened = _screen(proposal, config)
+    if isinstance(screened, Verdict):
+        return ProposalVerdict(verdict=screened)
+    first, *others = screened.hash_seeds
+    (outcome,) = yield (_job(proposal.program, screened.inputs, first, config),)
+    verdict = _verdict_on_run(outcome)
+    exec_ms = outcome.cpu_ms
+    if not verdict.ok:
+        return ProposalVerdict(verdict=verdict, exec_ms=exec_ms)
+    payloads = [result.payload for result in outcome.results[::CALLS]]
+    outputs = [_written(payload, config) for payload in payloads]
+    refusals = [output for output in outputs if isinstance(output, Verdict)]
+    if refusals:
+        return ProposalVerdict(verdict=refusals[0], exec_ms=exec_ms)
+    # The replays go through the inputs backwards, so that nothing which one input leaves behind can matter.
+    replays = yield tuple(_job(proposal.program, screened.inputs[::-1], seed, config) for seed in others)
+    for replay in replays:
+        verdict = _verdict_on_replay(replay, payloads[::-1])
+        if not verdict.ok:
+            return ProposalVerdict(verdict=verdict, exec_ms=exec_ms)
+    return ProposalVerdict(
+        verdict=Verdict(status=Status.OK),
+        inputs=screened.literals,
+        outputs=tuple(output for output in outputs if isinstance(output, str)),
+        exec_ms=exec_ms,
+    )
+
+
+def _job(program: str, inputs: tuple[bytes, ...], hash_seed: int, config: VerifierConfig) -> Job:
+    return Job(
+        program=program,
+        inputs=inputs,
+        calls=CALLS,
+        cpu_s=config.cpu_s / CPU_SHARE,
+        wall_s=config.wall_s,
+        hash_seed=hash_seed,
+    )
+
+
+def _screen(proposal: Proposal, config: VerifierConfig) -> _Screened | Verdict:
+    """Judge what can be judged without running anything."""
+    try:
+        tree = parse_program(proposal.program)
+    except SourceError:
+        return Verdict(status=Status.FORMAT, detail="program")
+    if not defines_f(tree):
+        return Verdict(status=Status.FORMAT, detail="no f")
+    inputs: list[bytes] = []
+    literals: list[str] = []
+    for text in proposal.inputs:
+        data = read_arguments(text, config)
+        if data is None:
+            return Verdict(status=Status.FORMAT, detail="input")
+        inputs.append(data)
+    refusal = refusal_of(proposal.program, tree)
+    if refusal is not None:
+        return inadmissible(refusal.rule)
+    for data in inputs:
+        literal = _written(data, config)
+        if isinstance(literal, Verdict):
+            return literal
+        literals.append(literal)
+    if not inputs or (proposal.task is Task.INDUCTION and len(set(inputs)) < len(inputs)):
+        return inadmissible("duplicate_inputs") if inputs else Verdict(status=Status.FORMAT, detail="input")
+    seeds = seeds_for(proposal.program, tree, literals)
+    return _Screened(inputs=tuple(inputs), literals=tuple(literals), hash_seeds=seeds)
+
+
+def inadmissible(rule: str) -> Verdict:
+    """Return the verdict that names a rule of `admission.RULES`."""
+    return Verdict(status=Status.INADMISSIBLE, detail=rule)
+
+
+def read_arguments(text: str, config: VerifierConfig) -> bytes | None:
+    """Return the encoding of an argument tuple, None if `text` is no literal of one."""
+    try:
+        value = parse_literal(text, max_chars=config.max_answer_chars)
+    except LiteralError:
+        return None
+    return encode(value) if type(value) is tuple else None
+
+
+def seeds_for(program: str, tree: ast.Module, literals: Sequence[str]) -> tuple[int, ...]:
+    """Return the hash seeds under which a proposal must give the same.
+
+    Two, in an order that its text decides (so that both kinds of zygote have work); all of them where sets are
+    about, since two seeds agree on half of the orders of two elements.
+    """
+    if depends_on_hashes(tree) or any("{" in literal or "set(" in literal for literal in literals):
+        return HASH_SEEDS
+    pair = HASH_SEEDS[:2]
+    return pair if hashlib.blake2b(program.encode(), digest_size=1).digest()[0] % 2 else pair[::-1]
+
+
+def _verdict_on_run(outcome: Outcome) -> Verdict:
+    for first, second in zip(outcome.results[::CALLS], outcome.results[1::CALLS], strict=True):
+        if first.status is not Status.OK:
+            return verdict_of(first)
+        if second != first:
+            return _different(second)
+    return Verdict(status=Status.OK)
+
+
+def _verdict_on_replay(replay: Outcome, payloads: Sequence[bytes]) -> Verdict:
+    for number, result in enumerate(replay.results):
+        if result.status is not Status.OK or result.payload != payloads[number // CALLS]:
+            return _different(result)
+    return Verdict(status=Status.OK)
+
+
+def _different(result: CallResult) -> Verdict:
+    """Return the verdict on a call that did not give what an earlier one gave."""
+    if result.status in (Status.TIMEOUT, Status.MEMORY):
+        return verdict_of(result)
+    return Verdict(status=Status.NONDETERMINISTIC)
+
+
+def verdict_of(result: CallResult) -> Verdict:
+    """Return what came of a call as a verdict."""
+    return Verdict(status=result.status, detail=result.detail)
+
+
+def _written(payload: bytes, config: VerifierConfig) -> str | Verdict:
+    """Return the literal of a value, or the verdict that a solver could not write it."""
+    longest = config.max_answer_chars // 2
+    if len(payload) > _BYTES_PER_CHAR * longest:
+        return inadmissible("unanswerable")
+    try:
+        literal = format_value(decode(payload))
+        readable = len(literal) <= longest and encode(parse_literal(literal, max_chars=longest)) == payload
+    except DecodeError:
+        return Verdict(status=Status.BAD_FRAME)
+    except LiteralError:
+        readable = False
+    return literal if readable else inadmissible("unanswerable")

@@ -1,0 +1,195 @@
+"""The programming game as an arena: a step's tables, learning, breeding and saving, on a tiny random base."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scripted import ScriptedBackend, make_base
+
+from league.arena import BUFFER_FILE, OPTIMISER_FILE, ProgramArena
+from league.config import GameOptions, LearnOptions, PlayOptions, RunConfig, make_game, resolve
+from league.engine import League, Rules
+from league.lineage import found
+from league.run import make_rules
+from league.schemas import to_table
+from league.storage import RunFolder, read_rows, read_table
+from league.types import Match, Member, Side
+from populora_agents.bases import NANO
+from populora_agents.lora import load_adapter
+from populora_env.types import Task
+
+OPERATORS = {"svd_perturb": True, "layer_select": True}
+
+
+class Lent:
+    """A verifier that the arena may not close."""
+
+    def __init__(self, verifier: Any) -> None:
+        """Lend it."""
+        self.check_proposals = verifier.check_proposals
+        self.check_answers = verifier.check_answers
+        self.layers = verifier.layers
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def make_config(**changes: Any) -> RunConfig:
+    values: dict[str, Any] = {
+        "teachers": 2,
+        "students": 2,
+        "steps": 3,
+        "game": GameOptions(seed_problems=24),
+        "play": PlayOptions(proposal_tokens=512, answer_tokens=256),
+        "learn": LearnOptions(lora_rank=2, alpha=4.0, teacher_learning_rate=0.01, student_learning_rate=0.01),
+    }
+    return resolve(RunConfig(**(values | changes)), NANO, OPERATORS)
+
+
+def make_arena(verifier: Any, **changes: Any) -> ProgramArena:
+    config = make_config(**changes)
+    return ProgramArena(config, make_base(), Lent(verifier), ScriptedBackend(make_game(config, None)))
+
+
+def make_matches(members: Sequence[Member], step: int = 1) -> list[Match]:
+    teachers, students = members[:2], members[2:]
+    return [
+        Match(match_id=number, step=step, teacher=teacher, student=student, expected=0.5)
+        for number, (teacher, student) in enumerate(zip(teachers, students, strict=True))
+    ]
+
+
+def grown(member: Member) -> Member:
+    return Member(member_id=member.member_id, side=member.side, slot=member.slot, version=member.version + 1)
+
+
+@pytest.fixture(scope="module")
+def played(verifier: Any) -> tuple[ProgramArena, tuple[Member, ...], Any]:
+    arena = make_arena(verifier)
+    members = found(2, 2)
+    arena.found(members)
+    return arena, members, arena.play(make_matches(members), step=1)
+
+
+def test_a_step_reaches_every_phase_and_task(played: Any) -> None:
+    _, _, play = played
+    problems, rollouts = play.tables["problems"], play.tables["rollouts"]
+    for name, rows in play.tables.items():
+        assert to_table(name, rows, "run").num_rows == len(rows)
+    for teacher in ("teacher_0", "teacher_1"):
+        assert {row["task"] for row in problems if row["teacher_id"] == teacher} == set(Task)
+        assert {row["task"] for row in problems if row["teacher_id"] == teacher and row["valid"]} >= {"deduction"}
+    assert {row["role"] for row in rollouts} == {"proposer", "solver"}
+    assert set(play.seconds) == {"propose", "verify", "solve", "update"}
+    assert play.metrics["teacher/validity"] == np.mean([row["valid"] for row in problems])
+    for result in play.results:
+        rates = [row["solve_rate"] for row in problems if row["match_id"] == result.match.match_id and row["valid"]]
+        assert result.observed == pytest.approx(np.mean(rates))
+        assert result.n_problems == len(rates)
+
+
+def test_advantages_are_rewards_less_their_group_over_the_spread_of_member_role_and_task(played: Any) -> None:
+    _, _, play = played
+    groups: dict[Any, list[float]] = defaultdict(list)
+    rows = play.tables["rollouts"]
+    for row in rows:
+        groups[row["group_id"], row["role"]].append(row["reward"])
+    differences = [row["reward"] - np.mean(groups[row["group_id"], row["role"]]) for row in rows]
+    batches: dict[Any, list[float]] = defaultdict(list)
+    for row, difference in zip(rows, differences, strict=True):
+        batches[row["member_id"], row["role"], row["task"]].append(difference)
+    for row, difference in zip(rows, differences, strict=True):
+        spread = np.std(batches[row["member_id"], row["role"], row["task"]])
+        assert row["advantage"] == pytest.approx(difference / spread if spread > 1e-8 else 0.0, abs=1e-12)
+    assert any(row["advantage"] for row in rows if row["role"] == "proposer")
+
+
+def test_members_learn_and_stand_one_version_higher(played: Any, tmp_path: Path) -> None:
+    arena, members, play = played
+    with pytest.raises(ValueError, match="does not hold teacher_0@0"):
+        arena.save_adapters(members, str(tmp_path))
+    hashes = arena.save_adapters([grown(member) for member in members], str(tmp_path))
+    assert set(hashes) == {member.member_id for member in members}
+    learnt = {row["member_id"] for row in play.tables["rollouts"] if row["advantage"]}
+    assert {"teacher_0", "teacher_1"} <= learnt
+    for member in members:
+        adapter, config = load_adapter(tmp_path / member.member_id / "1")
+        assert (config.lora_rank, config.alpha) == (2, 4.0)
+        moved = any(bool(factors.B.abs().max() > 0) for factors in adapter.values())
+        assert moved == (member.member_id in learnt)
+
+
+def test_valid_problems_enter_the_buffer_and_the_state_is_saved(played: Any, tmp_path: Path) -> None:
+    arena, _, play = played
+    arena.save_state(str(tmp_path))
+    saved = (tmp_path / BUFFER_FILE).read_text()
+    for row in play.tables["problems"]:
+        assert (row["problem_id"] is not None) == row["valid"]
+        assert not row["valid"] or row["problem_id"] in saved
+    assert (tmp_path / OPTIMISER_FILE).stat().st_size > 0
+
+
+def test_a_child_takes_the_slot_with_fresh_moments_and_its_file_has_the_hash_that_was_told(
+    verifier: Any, tmp_path: Path
+) -> None:
+    arena = make_arena(verifier)
+    members = found(2, 2)
+    arena.found(members)
+    arena.play(make_matches(members), step=1)
+    parent = grown(members[1])
+    child = Member(member_id="teacher_2", side=Side.TEACHER, slot=0, born=1)
+    moments = arena._trainer.state_dict()
+    assert float(moments["first"][0].abs().sum()) > 0
+    sha256 = arena.breed(child, [parent], "copy_parent", {}, seed=1)
+    assert arena.save_adapters([child], str(tmp_path)) == {"teacher_2": sha256}
+    moments = arena._trainer.state_dict()
+    assert float(moments["first"][0].abs().sum()) == 0
+    assert float(moments["first"][1].abs().sum()) > 0
+    copies = (load_adapter(tmp_path / "teacher_2" / "0")[0], arena._stack.adapter(1))
+    for module, factors in copies[0].items():
+        assert torch.equal(factors.A, copies[1][module].A)
+        assert torch.equal(factors.B, copies[1][module].B)
+    with pytest.raises(ValueError, match="does not hold teacher_0@1"):
+        arena.save_adapters([grown(members[0])], str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"play": PlayOptions(answer_tokens=1500)}, "at most half of the base's context"),
+        ({"learn": LearnOptions(targets=("magic",))}, "magic"),
+    ],
+)
+def test_settings_that_do_not_fit_the_base_are_refused(verifier: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_arena(verifier, **changes)
+
+
+def test_a_whole_league_of_programs_twice_with_the_same_tables(verifier: Any, tmp_path: Path) -> None:
+    tables = []
+    for name in ("a", "b"):
+        arena = make_arena(verifier)
+        rules: Rules = make_rules(make_config())
+        run = RunFolder.create(tmp_path / name, run_id=name, config="", versions={})
+        League(rules, arena, run, _Silence()).run()
+        tables.append(
+            {
+                table: read_table(run.path, table).drop_columns(
+                    ["run_id"] + (["exec_ms"] if table == "problems" else [])
+                )
+                for table in ("problems", "rollouts", "matches", "ratings", "lineage")
+            }
+        )
+    assert tables[0] == tables[1]
+    assert [row["step"] for row in read_rows(tmp_path / "a", "matches")] == [1, 1, 2, 2, 3, 3]
+
+
+class _Silence:
+    def committed(self, report: Any) -> None:
+        del report

@@ -1,0 +1,192 @@
+"""The command: flags, exit statuses, one clear line for what the user has to change."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted import save_base
+
+from league.config import RunConfig
+from league.run import UsageError, main, parse
+from league.standings import standings
+from league.storage import committed_steps, read_rows, read_table
+from populora_env.types import Task
+
+SMALL = ("--steps", "2", "--evolve-every", "1", "--proposals", "2", "--proposal-tokens", "24", "--answer-tokens", "8")
+SEEDS = ("--game.seed-problems", "16")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_base(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def run(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return a finished run folder and what was printed."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    done = command("--teachers", "2", "--students", "1", *SMALL, *SEEDS, "--base", str(base), "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def command(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "league.run", *arguments], capture_output=True, text=True, timeout=120, **settings
+    )
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_flags_are_flat_for_what_people_change_and_every_field_is_reachable() -> None:
+    flags = (
+        "--teachers 2 --students 3 --steps 4 --seed 5 --out o --base b --tasks induction deduction --evolve-every 6 "
+        "--operators copy_parent dare --no-evolution --references 7 --attempts 8 --lora-rank 9 --threads 1 --beta1 0.5 "
+        "--game.rewards.scheme azr --ratings.rating-tau 0.5 --verifier.cpu-s 1"
+    )
+    config = parse(flags.split())
+    assert (config.teachers, config.students, config.steps, config.seed) == (2, 3, 4, 5)
+    assert (config.out, config.base, config.tasks) == ("o", "b", (Task.INDUCTION, Task.DEDUCTION))
+    assert (config.evolve.evolve_every, config.evolve.operators, config.evolve.evolution) == (
+        6,
+        ("copy_parent", "dare"),
+        False,
+    )
+    assert (config.play.references, config.play.attempts, config.learn.lora_rank) == (7, 8, 9)
+    assert (config.machine.threads, config.learn.adam.beta1, config.game.rewards.scheme) == (1, 0.5, "azr")
+    assert (config.ratings.rating_tau, config.verifier.cpu_s) == (0.5, 1.0)
+    assert parse([]) == RunConfig()
+
+
+def test_help_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse(["--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    for flag in ("--teachers", "--base", "--tasks", "--operators", "--no-evolution", "--config FILE", "--threads"):
+        assert flag in text
+    assert "None" not in text.replace("built from None", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--teachers 0", "`teachers` must be at least 1, got 0"),
+        ("--students -3", "`students` must be at least 1, got -3"),
+        ("--teacher 3", "Unrecognized options: --teacher"),
+        ("--teachers x", "--teachers"),
+        ("--tasks magic", "magic"),
+        ("--tasks", "`tasks` must name at least one task"),
+        ("--steps -1", "`steps`"),
+        ("--temperature nan", "`temperature`"),
+        ("--seed 99999999999999999999", "`seed`"),
+        ("--config", "--config needs a file"),
+        ("--config /does/not/exist", "No such file"),
+        ("--config /", "Is a directory"),
+        ("surprise", "surprise"),
+    ],
+)
+def test_bad_flags_are_one_clear_line_and_exit_2(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments.split()) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("error: ")
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_finished_run_has_a_closing_table_that_follows_from_its_tables(run: tuple[Path, str]) -> None:
+    out, printed = run
+    assert committed_steps(out) == [0, 1, 2]
+    assert printed.splitlines()[-1] == str(out)
+    tables = [read_rows(out, name) for name in ("ratings", "matches", "lineage")]
+    found = standings(*tables, caution=3.0)
+    assert len(found) == 3
+    for one in found:
+        (line,) = [line for line in printed.splitlines() if re.search(rf"[│|] {one.member_id} ", line)]
+        cells = [cell.strip() for cell in re.split("[│|]", line)[1:-1]]
+        assert cells[1:4] == [f"{number:.2f}" for number in (one.rating.mu, one.rating.sigma, one.bound)]
+        assert cells[4:7] == [str(count) for count in (one.won, one.drawn, one.lost)]
+        assert cells[8] == str(one.born)
+    problems = read_rows(out, "problems")
+    for teacher in {row["teacher_id"] for row in problems}:
+        assert {row["task"] for row in problems if row["teacher_id"] == teacher} == set(Task)
+
+
+def test_no_path_of_the_machine_is_in_the_run_id(run: tuple[Path, str]) -> None:
+    (run_id,) = {row["run_id"] for row in read_rows(run[0], "ratings")}
+    assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{6}", run_id)
+
+
+def test_the_config_of_a_run_makes_the_same_tables_elsewhere(run: tuple[Path, str], tmp_path: Path) -> None:
+    out, _ = run
+    again = tmp_path / "again"
+    assert main(["--config", str(out / "config.yaml"), "--out", str(again)]) == 0
+    for name in ("problems", "rollouts", "matches", "ratings", "lineage"):
+        dropped = ["run_id", "exec_ms"] if name == "problems" else ["run_id"]
+        assert read_table(again, name).drop_columns(dropped) == read_table(out, name).drop_columns(dropped)
+
+
+def test_what_is_wrong_with_base_out_or_settings_is_one_clear_line_and_nothing_is_overwritten(
+    run: tuple[Path, str], base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = run
+    before = files(out)
+    (tmp_path / "no-model").mkdir()
+    never = str(tmp_path / "never")
+    for arguments, message in (
+        (("--base", str(base), "--out", str(out)), "exists already"),
+        (("--base", str(tmp_path / "no-model"), "--out", never), "config.json is missing"),
+        (("--base", str(tmp_path / "nothing"), "--out", never), "neither a model folder"),
+        (("--base", str(base), "--operators", "magic", "--out", never), "'magic'"),
+        (("--base", str(base), "--targets", "magic", "--out", never), "magic"),
+        (("--base", str(base), "--answer-tokens", "2000", "--out", never), "half of the base's context"),
+        (("--base", str(base), *SEEDS, "--out", "/proc/self/x"), "cannot make the run folder"),
+    ):
+        assert main(arguments) == 2
+        printed, err = capsys.readouterr()
+        assert (printed, err.count("\n")) == ("", 1), err
+        assert err.startswith("error: ")
+        assert message in err
+    assert files(out) == before
+    assert not Path(never).exists()
+
+
+def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ("--steps", "10000", *SMALL[2:], *SEEDS, "--base", str(base), "--out", str(out))
+    with subprocess.Popen(
+        [sys.executable, "-m", "league.run", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 100
+        while not (out / "commits" / "step=1.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "error: interrupted; committed steps are kept\n"
+    steps = committed_steps(out)
+    assert steps == list(range(len(steps)))
+    assert {row["step"] for row in read_rows(out, "matches")} == set(steps[1:])
+
+
+def test_parse_refuses_with_a_usage_error() -> None:
+    with pytest.raises(UsageError):
+        parse(["--teachers", "0"])

@@ -1,0 +1,159 @@
+"""Loading bases: what is read, and one clear line for everything that cannot be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from huggingface_hub.errors import RepositoryNotFoundError
+from tiny_bases import make_model, make_tokenizer
+
+from populora_agents import bases
+from populora_agents.bases import LARGE, NANO, BaseError, load_base, preset_of
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    make_model(dtype=torch.bfloat16).save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "base"))
+
+
+def edit_config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def refusal(name: str | Path) -> str:
+    with pytest.raises(BaseError) as caught:
+        load_base(str(name))
+    assert caught.value.__cause__ is None
+    assert "\n" not in str(caught.value)
+    assert repr(str(name)) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_folder_is_read_as_float32_on_a_cpu(folder: Path) -> None:
+    base = load_base(str(folder))
+    assert {parameter.dtype for parameter in base.model.parameters()} == {torch.float32}
+    assert not any(parameter.requires_grad for parameter in base.model.parameters())
+    assert not base.model.training
+    expected = make_model(dtype=torch.bfloat16).float()
+    assert torch.equal(base.model.lm_head.weight, expected.lm_head.weight)  # type: ignore[union-attr]
+    assert base.preset is LARGE
+    assert base.eos_ids == {256}
+    assert base.context_tokens == 256
+    assert load_base(str(folder), dtype=torch.bfloat16).model.dtype == torch.bfloat16
+
+
+def test_the_preset_may_be_given_or_named_in_the_folder(folder: Path) -> None:
+    assert load_base(str(folder), preset=NANO).preset is NANO
+    edit_config(folder, populora_preset="nano")
+    assert load_base(str(folder)).preset is NANO
+    assert preset_of(str(folder)) is NANO
+
+
+def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(saved, tmp_path / "nano-1")
+    monkeypatch.setattr(bases, "_WEIGHTS", tmp_path)
+    base = load_base("nano")
+    assert base.name == "nano-1"
+    assert base.preset is NANO
+    assert preset_of("nano-1") is NANO
+
+
+def test_presets_are_the_documented_ones() -> None:
+    assert (NANO.style, NANO.references, NANO.proposals, NANO.attempts) == ("compact", 2, 4, 4)
+    assert (NANO.lora.lora_rank, NANO.lora.alpha, NANO.lora.scaling) == (8, 16.0, 2.0)
+    assert (NANO.teacher_learning_rate, NANO.student_learning_rate) == (2e-3, 1e-3)
+    assert (NANO.max_new_tokens_proposal, NANO.max_new_tokens_answer) == (96, 64)
+    assert (LARGE.style, LARGE.references, LARGE.proposals, LARGE.attempts) == ("chat", 6, 4, 8)
+    assert (LARGE.lora.lora_rank, LARGE.lora.alpha) == (32, 64.0)
+    assert preset_of("Qwen/Qwen2.5-Coder-7B-Instruct") is LARGE
+
+
+@pytest.mark.parametrize("name", ["", "nothing-here", "/no/such/folder", "./gone", "a/b/c", "owner/../../etc"])
+def test_names_that_mean_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = refusal(name)
+    assert "neither" in said or "config.json" in said
+
+
+def test_a_version_of_nano_that_does_not_exist() -> None:
+    assert "there is nano-1" in refusal("nano-999")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("config.json", "config.json is missing"), ("*.safetensors", "no weights"), ("tokenizer*", "no tokenizer")],
+)
+def test_missing_files(folder: Path, pattern: str, said: str) -> None:
+    for path in folder.glob(pattern):
+        path.unlink()
+    assert said in refusal(folder)
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    assert "config.json is missing" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("content", [b"", b"\x00\xffjunk", b"[1, 2]"])
+def test_corrupted_files(folder: Path, file: str, content: bytes) -> None:
+    (folder / file).write_bytes(content)
+    assert ("its tokenizer cannot" if file.startswith("tokenizer") else "its model cannot") in refusal(folder)
+
+
+def test_truncated_weights(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    refusal(folder)
+
+
+def test_weights_of_another_shape(folder: Path) -> None:
+    edit_config(folder, hidden_size=64)
+    assert "mismatched: model" in refusal(folder)
+
+
+def test_weights_that_lack_a_layer(folder: Path) -> None:
+    edit_config(folder, num_hidden_layers=3)
+    assert "missing: model.layers.2" in refusal(folder)
+
+
+def test_a_tokenizer_that_is_too_large_for_the_model(folder: Path) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.add_tokens(["one", "two"])
+    tokenizer.save_pretrained(folder)
+    assert "261 tokens" in refusal(folder)
+
+
+def test_code_in_the_folder_is_never_run(folder: Path) -> None:
+    (folder / "evil.py").write_text("raise SystemExit('ran')\n")
+    edit_config(folder, auto_map={"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"}, model_type="evil")
+    refusal(folder)
+
+
+def test_a_hub_that_is_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(bases.HfApi, "model_info", fail)
+    assert "the hub does not answer" in refusal("nobody/no-such-model-of-ours")
+
+
+def test_a_model_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
+
+    monkeypatch.setattr(bases.HfApi, "model_info", fail)
+    assert "the hub has no such model" in refusal("nobody/no-such-model-of-ours")

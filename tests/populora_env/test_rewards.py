@@ -1,0 +1,59 @@
+"""Tests of `populora_env.rewards`: the table of paper.md, worked by hand."""
+
+import pytest
+
+from populora_env.config import RewardConfig
+from populora_env.rewards import proposer_reward, solve_rate, solver_reward
+from populora_env.types import Status, Verdict
+
+
+def verdicts(*statuses):
+    return [Verdict(status=status) for status in statuses]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rewards"),
+    [
+        ("paper", (0.0, 0.75, 0.5, 0.25, 0.0)),
+        ("linear", (1.0, 0.75, 0.5, 0.25, 0.0)),
+        ("azr", (-0.5, 0.75, 0.5, 0.25, -0.5)),
+        ("variance", (0.0, 0.75, 1.0, 0.75, 0.0)),
+    ],
+)
+def test_proposer_table(scheme, rewards):
+    config = RewardConfig(scheme=scheme)
+    assert tuple(proposer_reward(rho, config) for rho in (0.0, 0.25, 0.5, 0.75, 1.0)) == rewards
+    assert proposer_reward(None, config) == -1.0
+
+
+def test_penalty_for_invalid_proposals_is_a_setting():
+    assert proposer_reward(None, RewardConfig(invalid=-0.25)) == -0.25
+
+
+@pytest.mark.parametrize("rho", [-0.1, 1.1, float("nan")])
+def test_proposer_refuses_rates_out_of_range(rho):
+    with pytest.raises(ValueError, match="rho"):
+        proposer_reward(rho, RewardConfig())
+
+
+def test_proposer_refuses_an_unknown_scheme():
+    with pytest.raises(ValueError, match="scheme"):
+        proposer_reward(0.5, RewardConfig(scheme="other"))
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_solver_table(status):
+    expected = {Status.OK: 1.0, Status.FORMAT: -1.0}.get(status, -0.5)
+    assert solver_reward(Verdict(status=status), RewardConfig()) == expected
+
+
+def test_solver_rewards_are_settings():
+    config = RewardConfig(correct=2.0, wrong=-3.0, malformed=-4.0)
+    got = [solver_reward(verdict, config) for verdict in verdicts(Status.OK, Status.TIMEOUT, Status.FORMAT)]
+    assert got == [2.0, -3.0, -4.0]
+
+
+def test_solve_rate_counts_every_attempt():
+    assert solve_rate(verdicts(Status.OK, Status.WRONG, Status.FORMAT, Status.OK)) == 0.5
+    with pytest.raises(ValueError, match="at least one"):
+        solve_rate([])
