@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 import transformers
-from huggingface_hub import HfApi
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from populora_agents.lora import LoraConfig
@@ -31,6 +31,7 @@ NANO_VERSIONS = ("nano-1",)
 _WEIGHTS = Path(__file__).parent / "nano" / "weights"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _HUB_TIMEOUT_S = 10.0
+_WANTED_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
 _LONGEST_REASON = 200
 
 
@@ -137,10 +138,11 @@ def load_base(
         BaseError: There is no such base, or it cannot be read.
     """
     name = NANO_VERSIONS[-1] if name == "nano" else name
-    source = _locate(name)
+    folder = _locate(name) or _fetch(name)
+    _check_folder(name, folder)
     if dtype is None and torch.device(device).type == "cpu":
         dtype = torch.float32
-    model, tokenizer = _read(name, source, dtype)
+    model, tokenizer = _read(name, folder, dtype)
     if len(tokenizer) > model.config.get_text_config().vocab_size:
         raise BaseError(f"base {name!r}: its tokenizer has {len(tokenizer)} tokens, more than the model embeds")
     # transformers' decorator hides the signature of `to`.
@@ -160,69 +162,46 @@ def preset_of(name: str) -> Preset:
         BaseError: There is no such base in this place; a hub id is not looked up and gets the large preset.
     """
     name = NANO_VERSIONS[-1] if name == "nano" else name
-    source = _locate(name)
-    if not Path(source).is_dir():
+    folder = _locate(name)
+    if folder is None:
         return LARGE
+    _check_folder(name, folder)
     try:
-        named = json.loads((Path(source) / "config.json").read_text(encoding="utf-8")).get("populora_preset")
+        named = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("populora_preset")
     except (ValueError, AttributeError, OSError) as error:
         raise BaseError(f"base {name!r}: its config.json is not a JSON object") from error
     return PRESETS.get(str(named), NANO if name in NANO_VERSIONS else LARGE)
 
 
-def _locate(name: str) -> str:
-    """Return the folder or hub id that `name` stands for, after checks that need no library."""
+def _locate(name: str) -> Path | None:
+    """Return the folder that `name` stands for, None when it is a hub id."""
     folder = _WEIGHTS / name if name in NANO_VERSIONS else Path(name).expanduser()
-    if not folder.is_dir():
-        if name in NANO_VERSIONS:
-            raise BaseError(f"base {name!r}: its weights are not part of this installation")
-        if name.startswith("nano-"):
-            raise BaseError(f"base {name!r}: no such version, there is {', '.join(NANO_VERSIONS)}")
-        if _HUB_ID.fullmatch(name) and not folder.exists():
-            return name
-        raise BaseError(f"base {name!r}: neither a model folder nor a hub id (owner/model) nor nano")
-    if not (folder / "config.json").is_file():
-        raise BaseError(f"base {name!r}: no model folder, config.json is missing")
-    if not any(folder.glob("*.safetensors")):
-        raise BaseError(f"base {name!r}: no weights, the folder has no .safetensors file")
-    if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.json")):
-        raise BaseError(f"base {name!r}: no tokenizer, tokenizer.json is missing")
-    return str(folder)
+    if folder.is_dir():
+        return folder
+    if name in NANO_VERSIONS:
+        raise BaseError(f"base {name!r}: its weights are not part of this installation")
+    if name.startswith("nano-"):
+        raise BaseError(f"base {name!r}: no such version, there is {', '.join(NANO_VERSIONS)}")
+    if _HUB_ID.fullmatch(name) and not folder.exists():
+        return None
+    raise BaseError(f"base {name!r}: neither a model folder nor a hub id (owner/model) nor nano")
 
 
-def _read(name: str, source: str, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Read model and tokenizer; the one place where any failure of transformers becomes a `BaseError`."""
-    cached_only = not Path(source).is_dir() and not _hub_answers(name)
-    where = {"trust_remote_code": False, "local_files_only": cached_only}
-    part = "model"
+def _fetch(name: str) -> Path:
+    """Return the folder of a hub model, fetched or from the cache."""
+    online = _hub_answers(name)
     try:
-        with _quiet():
-            # Annotated, since transformers does not declare that `output_loading_info` makes this a pair.
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                source,
-                dtype="auto" if dtype is None else dtype,
-                use_safetensors=True,
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-                **where,
-            )
-            part = "tokenizer"
-            tokenizer = AutoTokenizer.from_pretrained(source, **where)
+        return Path(snapshot_download(name, allow_patterns=_WANTED_FILES, local_files_only=not online))
+    except LocalEntryNotFoundError:
+        raise BaseError(f"base {name!r}: the hub does not answer, and its cache has no such model") from None
     except Exception as error:
-        _LOG.debug("base %r could not be read", name, exc_info=True)
-        if cached_only:
-            raise BaseError(f"base {name!r}: the hub does not answer, and its cache has no such {part}") from None
-        raise BaseError(f"base {name!r}: its {part} cannot be read ({_reason(error)})") from None
-    model, info = loaded
-    for flaw in ("missing_keys", "mismatched_keys"):
-        if info[flaw]:
-            key = min(str(key if isinstance(key, str) else key[0]) for key in info[flaw])
-            raise BaseError(f"base {name!r}: its weights do not fit its config ({flaw.partition('_')[0]}: {key})")
-    return model, tokenizer
+        # httpx, requests, OSError, ...: which one a broken download raises depends on the version.
+        _LOG.debug("base %r could not be fetched", name, exc_info=True)
+        raise BaseError(f"base {name!r}: it cannot be fetched ({_reason(error)})") from None
 
 
 def _hub_answers(name: str) -> bool:
-    """Return whether the hub can be asked; transformers would try for most of a minute.
+    """Return whether the hub can be asked, after one try; its client would try for most of a minute.
 
     Raises:
         BaseError: It answers that there is no such model.
@@ -232,10 +211,47 @@ def _hub_answers(name: str) -> bool:
     except RepositoryNotFoundError:
         raise BaseError(f"base {name!r}: the hub has no such model, or none that you may see") from None
     except Exception:
-        # httpx, requests, OSError, offline mode: which one depends on the version, what follows does not.
+        # As in `_fetch`.
         _LOG.debug("the hub does not answer", exc_info=True)
         return False
     return True
+
+
+def _check_folder(name: str, folder: Path) -> None:
+    """Say what is missing before transformers says it at length."""
+    if not (folder / "config.json").is_file():
+        raise BaseError(f"base {name!r}: no model folder, config.json is missing")
+    if not any(folder.glob("*.safetensors")):
+        raise BaseError(f"base {name!r}: no weights, the folder has no .safetensors file")
+    if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.json")):
+        raise BaseError(f"base {name!r}: no tokenizer, tokenizer.json is missing")
+
+
+def _read(name: str, folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Read model and tokenizer; the one place where any failure of transformers becomes a `BaseError`."""
+    part = "model"
+    try:
+        with _quiet():
+            # Annotated, since transformers does not declare that `output_loading_info` makes this a pair.
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                str(folder),
+                dtype="auto" if dtype is None else dtype,
+                use_safetensors=True,
+                trust_remote_code=False,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+            part = "tokenizer"
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+    except Exception as error:
+        _LOG.debug("base %r could not be read", name, exc_info=True)
+        raise BaseError(f"base {name!r}: its {part} cannot be read ({_reason(error)})") from None
+    model, info = loaded
+    for flaw in ("missing_keys", "mismatched_keys"):
+        if info[flaw]:
+            key = min(str(key if isinstance(key, str) else key[0]) for key in info[flaw])
+            raise BaseError(f"base {name!r}: its weights do not fit its config ({flaw.partition('_')[0]}: {key})")
+    return model, tokenizer
 
 
 @contextmanager

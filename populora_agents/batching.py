@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -51,27 +52,56 @@ def micro_batches(
 ) -> Iterator[MicroBatch]:
     """Cut the rollouts at `places` into micro-batches of like lengths, each sorted by slot.
 
+    Rollouts of one `batch` (role and task) are alike in length and number over the members, so they stay together;
+    there the k shortest of every member go first, so that slots are equally full and need no padding in the stack.
+
     Args:
         rollouts: All of them.
         places: Which to take; each with at least one prompt and one sampled token.
         slots: Slot of each rollout, by place.
         max_tokens: Most tokens a micro-batch, padding included; a longer row goes alone.
     """
-    lengths = {place: (len(rollouts[place].prompt_ids), len(rollouts[place].token_ids)) for place in places}
-    batch: list[int] = []
+    chosen: list[int] = []
     prompt, completion = 0, 0
-    for place in sorted(places, key=lambda place: (sum(lengths[place]), slots[place], place)):
-        longest = max(prompt, lengths[place][0]), max(completion, lengths[place][1])
-        if batch and sum(longest) * (len(batch) + 1) > max_tokens:
-            yield _collate(rollouts, sorted(batch, key=lambda place: (slots[place], place)))
-            batch, longest = [], lengths[place]
-        batch.append(place)
-        prompt, completion = longest
-    if batch:
-        yield _collate(rollouts, sorted(batch, key=lambda place: (slots[place], place)))
+    for layer, closes in _layers(rollouts, places, slots):
+        longest_prompt = max(len(rollouts[place].prompt_ids) for place in layer)
+        longest_completion = max(len(rollouts[place].token_ids) for place in layer)
+        prompt, completion = max(prompt, longest_prompt), max(completion, longest_completion)
+        if chosen and (prompt + completion) * (len(chosen) + len(layer)) > max_tokens:
+            yield _collate(rollouts, chosen, slots)
+            chosen, prompt, completion = [], longest_prompt, longest_completion
+        width = max(1, max_tokens // (prompt + completion))
+        while len(chosen) + len(layer) > width:
+            yield _collate(rollouts, layer[:width], slots)
+            layer = layer[width:]
+        chosen += layer
+        if closes and chosen:
+            yield _collate(rollouts, chosen, slots)
+            chosen, prompt, completion = [], 0, 0
 
 
-def _collate(rollouts: Sequence[Rollout], places: Sequence[int]) -> MicroBatch:
+def _layers(
+    rollouts: Sequence[Rollout], places: Sequence[int], slots: Sequence[int]
+) -> Iterator[tuple[list[int], bool]]:
+    """Yield the shortest rollouts of all slots, then the second shortest, ...; by batch, whose last layer says so."""
+    lanes: dict[str, dict[int, list[int]]] = {}
+    for place in sorted(places, key=lambda place: (_length(rollouts[place]), place)):
+        lanes.setdefault(rollouts[place].batch, {}).setdefault(slots[place], []).append(place)
+    for batch in sorted(lanes):
+        layers = [
+            [place for place in layer if place is not None]
+            for layer in zip_longest(*(lanes[batch][slot] for slot in sorted(lanes[batch])))
+        ]
+        for number, layer in enumerate(layers, start=1):
+            yield layer, number == len(layers)
+
+
+def _length(rollout: Rollout) -> int:
+    return len(rollout.prompt_ids) + len(rollout.token_ids)
+
+
+def _collate(rollouts: Sequence[Rollout], places: Sequence[int], slots: Sequence[int]) -> MicroBatch:
+    places = sorted(places, key=lambda place: (slots[place], place))
     prompt = max(len(rollouts[place].prompt_ids) for place in places)
     completion = max(len(rollouts[place].token_ids) for place in places)
     input_ids = torch.zeros(len(places), prompt + completion, dtype=torch.int64)

@@ -37,7 +37,7 @@ class TrainerConfig:
     """Bound on the importance ratio, > 1 + clip_high."""
     temperature: float = 1.0
     """At which the rollouts were sampled, > 0."""
-    micro_batch_tokens: int = 16384
+    micro_batch_tokens: int = 4096
     """Most tokens in one forward and backward, padding included, >= 1; the result does not depend on it."""
     adam: AdamConfig = field(default_factory=AdamConfig)
     """The optimiser."""

@@ -9,6 +9,14 @@ import numpy as np
 import pytest
 import torch
 from tiny_bases import random_adapter
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    MistralConfig,
+    PreTrainedConfig,
+    Qwen2Config,
+    Qwen3Config,
+)
 
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
@@ -19,6 +27,15 @@ from populora_agents.trainer import Trainer
 from populora_agents.types import AdapterVersion, Backend, Completion, Request, Rollout
 from populora_env.types import Message
 
+SHAPE = {
+    "vocab_size": 259,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+}
 SLOTS = {"teacher_0": (0, 4), "student_0": (2, 1), "student_1": (1, 0)}
 
 
@@ -79,6 +96,31 @@ def test_a_mixed_batch_equals_a_plain_loop(base: Base, stack: AdapterStack, back
     for asked, completion in zip(requests, backend.generate(requests), strict=True):
         tokens, logprobs = plain_loop(base, stack, asked)
         assert completion.request is asked
+        assert list(completion.token_ids) == tokens
+        np.testing.assert_allclose(completion.logprobs, logprobs, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Qwen2Config(**SHAPE),
+        Qwen3Config(**SHAPE, head_dim=8),
+        MistralConfig(**SHAPE, sliding_window=8),
+        Gemma2Config(**SHAPE, head_dim=8, sliding_window=8),
+    ],
+    ids=lambda config: config.model_type,
+)
+def test_other_families_equal_a_plain_loop_too(base: Base, lora_config: LoraConfig, config: PreTrainedConfig) -> None:
+    # The global generator only makes the random weights here.
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        base = replace(base, model=AutoModelForCausalLM.from_config(config).float().eval())
+    stack = AdapterStack(base.model, lora_config, 3)
+    for slot in range(3):
+        stack.load(slot, random_adapter(base.model, lora_config, slot))
+    requests = some_requests(12)
+    for asked, completion in zip(requests, TorchBackend(base, stack, SLOTS).generate(requests), strict=True):
+        tokens, logprobs = plain_loop(base, stack, asked)
         assert list(completion.token_ids) == tokens
         np.testing.assert_allclose(completion.logprobs, logprobs, atol=1e-4)
 
