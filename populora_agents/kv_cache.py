@@ -35,9 +35,8 @@ class GrowingLayer(DynamicLayer):
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep (or repeat) rows."""
         if self._buffers is not None:
-            columns = self._buffers[0].shape[2]
-            kept = (buffer[:, :, : self._length].index_select(0, indices) for buffer in self._buffers)
-            keys, values = (_widen(part, columns) for part in kept)
+            # Indexing copies whole buffers at once; unfilled columns are few, and cheaper than a second copy.
+            keys, values = (buffer.index_select(0, indices) for buffer in self._buffers)
             self._show(keys, values, self._length)
 
     def _room(self, key_states: Tensor, value_states: Tensor, end: int) -> tuple[Tensor, Tensor]:

@@ -152,7 +152,10 @@ class StackedLinear(nn.Linear):
         hidden = torch.bmm(source.reshape(plan.count, -1, self.in_features).to(down.dtype), down.mT)
         if plan.gather is None and output.dtype == up.dtype:
             flat = output.view(plan.count, -1, self.out_features)
-            return torch.baddbmm(flat, hidden, up.mT, alpha=self._scaling).view(output.shape)
+            if torch.is_grad_enabled():
+                return torch.baddbmm(flat, hidden, up.mT, alpha=self._scaling).view(output.shape)
+            flat.baddbmm_(hidden, up.mT, alpha=self._scaling)
+            return output
         delta = (torch.bmm(hidden, up.mT) * self._scaling).to(output.dtype)
         return _add_rows(output, delta.view(-1, *output.shape[1:]), plan)
 

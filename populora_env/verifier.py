@@ -8,6 +8,7 @@ process; a child is given programs and inputs, never an expected output. How cod
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from collections import OrderedDict
@@ -41,6 +42,7 @@ class Verifier:
         self._pool: Pool | None = None
         self._verdicts = _Cache[Verdict](self.config.cache_size)
         self._proposal_verdicts = _Cache[ProposalVerdict](self.config.cache_size)
+        _VERIFIERS.add(self)
 
     def __reduce__(self) -> tuple[type[Verifier], tuple[VerifierConfig]]:
         """Pickle the settings alone."""
@@ -134,6 +136,13 @@ class Verifier:
             ready = {key: tuple(itertools.islice(done, len(some))) for key, some in wanted.items()}
         return [known[key] for key, _ in checks]
 
+    def forget_parent(self) -> None:
+        """In the child of a fork: let go of the parent's zygotes, and of locks that another thread may have held."""
+        self._lock = threading.Lock()
+        self._pool = None
+        self._verdicts.new_lock()
+        self._proposal_verdicts.new_lock()
+
     def _attach(self) -> Pool:
         """Return the pool of this process, started if need be."""
         with self._lock:
@@ -151,6 +160,9 @@ class _Cache(Generic[_T]):
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, _T] = OrderedDict()
 
+    def new_lock(self) -> None:
+        self._lock = threading.Lock()
+
     def get(self, key: Hashable) -> _T | None:
         with self._lock:
             if key in self._entries:
@@ -162,3 +174,14 @@ class _Cache(Generic[_T]):
             self._entries[key] = verdict
             while len(self._entries) > self._size:
                 self._entries.popitem(last=False)
+
+
+_VERIFIERS: weakref.WeakSet[Verifier] = weakref.WeakSet()
+
+
+def _forget_parent_everywhere() -> None:
+    for verifier in list(_VERIFIERS):
+        verifier.forget_parent()
+
+
+os.register_at_fork(after_in_child=_forget_parent_everywhere)

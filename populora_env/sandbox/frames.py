@@ -40,7 +40,7 @@ MAX_PAYLOAD: Final = 64 * 1024
 MAX_NAME: Final = 80
 """Longest type name, in bytes."""
 
-HELLO: Final = struct.Struct(">QBBI")
+HELLO: Final = struct.Struct(">QBII")
 """Memory a child may gain, namespaces wanted, index of the zygote, length of the filter that follows."""
 JOB: Final = struct.Struct(">QIIdd")
 """Job id, length of the body, frames expected, CPU and wall seconds for each frame."""

@@ -10,7 +10,7 @@ import os
 import select
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,8 +50,9 @@ class Pool:
         self._n_launched = 0
         self._owner = os.getpid()
         count = max(2, config.workers or _cores())
+        self._seeds = Counter(HASH_SEEDS[number % 2] for number in range(count))
         try:
-            self._add([HASH_SEEDS[number % 2] for number in range(count)])
+            self._complete(())
         except SandboxError:
             self.close()
             raise
@@ -84,9 +85,7 @@ class Pool:
         with self._lock:
             if not self.usable:
                 raise SandboxError("expected an open pool of this process, got a closed or inherited one")
-            seeds = {worker.launch.hash_seed for worker in self._workers}
-            wanted = {job.hash_seed for job in jobs if job.hash_seed is not None}
-            self._add(sorted(wanted - seeds))
+            self._complete(jobs)
             return self._drive(jobs)
 
     def close(self) -> None:
@@ -96,6 +95,8 @@ class Pool:
         with self._lock:
             workers, self._workers = self._workers, []
             spawner, self._spawner = self._spawner, None
+            for worker in workers:
+                worker.hang_up()
             for worker in workers:
                 worker.close()
             if spawner is not None:
@@ -109,12 +110,19 @@ class Pool:
         for worker in workers:
             worker.abandon()
 
+    def _complete(self, jobs: Sequence[Job]) -> None:
+        """Start the zygotes that are missing: for a hash seed that nobody asked for so far, or after a failure."""
+        self._seeds |= Counter({job.hash_seed for job in jobs if job.hash_seed is not None})
+        self._add(list((self._seeds - Counter(worker.launch.hash_seed for worker in self._workers)).elements()))
+
     def _add(self, hash_seeds: Sequence[int]) -> None:
         """Start zygotes with these seeds, all at once, and test each."""
         if not hash_seeds:
             return
-        fresh = [self._launch(seed) for seed in hash_seeds]
+        fresh: list[Worker] = []
         try:
+            for seed in hash_seeds:
+                fresh.append(self._spawn(self._launch(seed)))
             for worker in fresh:
                 worker.finish_start()
             self._workers += fresh
@@ -125,17 +133,19 @@ class Pool:
                 worker.close()
             raise
 
-    def _launch(self, hash_seed: int) -> Worker:
-        if self._spawner is None:
-            raise SandboxError("expected an open pool, got a closed one")
-        launch = Launch(
-            index=self._n_launched % 251,
+    def _launch(self, hash_seed: int) -> Launch:
+        self._n_launched += 1
+        return Launch(
+            index=self._n_launched,
             hash_seed=hash_seed,
             memory_bytes=self._config.memory_bytes,
             namespaces=self._config.namespaces,
             bpf=self._bpf,
         )
-        self._n_launched += 1
+
+    def _spawn(self, launch: Launch) -> Worker:
+        if self._spawner is None:
+            raise SandboxError("expected an open pool, got a closed one")
         return self._spawner.spawn(launch)
 
     def _self_test(self, indices: Sequence[int]) -> None:
@@ -154,6 +164,8 @@ class Pool:
                 for worker in list(self._workers):
                     self._feed(worker, batch)
                 busy = {worker.socket.fileno(): worker for worker in self._workers if worker.job is not None}
+                if not busy:
+                    raise SandboxError("expected every job to fit a zygote, got one that fits none")
                 for gone in by_fd.keys() - busy.keys():
                     poll.unregister(gone)
                 for new in busy.keys() - by_fd.keys():
@@ -199,16 +211,15 @@ class Pool:
         _log.warning("sandbox fault: %s; %s", fault, said or "no message")
         self._workers.remove(worker)
         batch.retry(worker.launch, fault)
-        fresh = self._launch(worker.launch.hash_seed)
-        fresh.launch = worker.launch
-        fresh.finish_start()
+        fresh = self._spawn(worker.launch)
         self._workers.append(fresh)
+        fresh.finish_start()
 
     def _reset(self) -> None:
-        """After an interruption no reply can be told from another: end the zygotes that are busy."""
+        """End the zygotes that are busy after an interruption: their replies would be taken for those of others."""
         for worker in [worker for worker in self._workers if worker.job is not None]:
-            worker.close()
             self._workers.remove(worker)
+            worker.close()
 
 
 class _Batch:

@@ -5,6 +5,7 @@ Owns starting and ending a zygote. Owns no scheduling (that is `pool`).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -28,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 ZYGOTE: Final = Path(__file__).with_name("zygote.py")
 _START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 2.0
 _SLACK_S = 30.0
 """A zygote that is silent for this long beyond the limits of its job is broken."""
 _PASSED_ON = ("LD_LIBRARY_PATH",)
@@ -180,13 +182,22 @@ class Worker:
         if time.monotonic() > self._deadline:
             raise FaultError("a zygote is silent")
 
+    def hang_up(self) -> None:
+        """Tell the zygote to end; needed even where a forked process holds a copy of the socket."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
     def close(self) -> str:
         """End the process and collect it; return what it had to say."""
-        self.socket.close()
-        self._process.kill()
-        self._process.wait()
+        self.hang_up()
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         said = b""
-        if self._process.stderr is not None:
+        if self._process.stderr is not None and not self._process.stderr.closed:
             said = self._process.stderr.read()
             self._process.stderr.close()
         return said.decode("utf-8", "replace").strip()[-400:]

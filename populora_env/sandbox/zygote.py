@@ -100,7 +100,7 @@ def make_ballast(index: int) -> list[bytes]:
     ballast = [bytes((index + 1) * _BALLAST_BYTES)]
     for size in range(_SMALLEST_BLOCK, _LARGEST_BLOCK, _SMALLEST_BLOCK):
         count = (index + 1) * (size // _SMALLEST_BLOCK * 7 + 3) % 61
-        ballast += [bytes(size - sys.getsizeof(b"")) for _ in range(count) if size > sys.getsizeof(b"")]
+        ballast += [bytes(max(size - sys.getsizeof(b""), 2)) for _ in range(count)]
     return ballast
 
 
@@ -206,14 +206,15 @@ class Watch:
                 return None
             if self._reading in events and not self._read():
                 poll.unregister(self._reading)
-            if self._counter.overlong or self._counter.count > self._expected:
+            ended = self._pidfd in events
+            while ended and not self._overlong and self._read():
+                pass
+            if self._overlong:
                 return end.BAD_STREAM
-            if self._pidfd in events:
-                while self._read():
-                    pass
-                return end.BAD_STREAM if self._counter.overlong else end.EXITED
             if self._over_cpu():
                 return end.CPU_LIMIT
+            if ended:
+                return end.EXITED
             if time.monotonic() - self._wall_base > self._wall_s:
                 return end.WALL_LIMIT
 
@@ -227,12 +228,16 @@ class Watch:
         self.stream += piece
         before = self._counter.count
         self._counter.advance(self.stream)
-        if before == self._counter.count and not (piece and self.stream == self._frames.READY):
-            return bool(piece)
-        # A call is over. Its successor starts now; the last one is held to its limit to the end.
-        if before + 1 < self._expected or self._counter.count < self._expected:
+        progress = self._counter.count > before or self.stream == self._frames.READY
+        last_alone = before + 1 == self._counter.count == self._expected
+        if piece and progress and not last_alone:
+            # The next call starts now. The last one has no successor and is held to its limit until the child ends.
             self._cpu_base, self._wall_base = self._cpu(), time.monotonic()
         return bool(piece)
+
+    @property
+    def _overlong(self) -> bool:
+        return self._counter.overlong or self._counter.count > self._expected
 
     def _cpu(self) -> float:
         return time.clock_gettime(self._clock)

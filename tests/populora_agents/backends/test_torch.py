@@ -35,6 +35,7 @@ SHAPE = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
+    "eos_token_id": 256,
 }
 SLOTS = {"teacher_0": (0, 4), "student_0": (2, 1), "student_1": (1, 0)}
 
