@@ -77,8 +77,9 @@ class Display:
     def sample(self, problem: Row) -> None:
         """Print one row of the problems table as an example of what teachers wrote."""
         solve_rate = f"{problem['solve_rate']:.2f}"
+        self._console.print()
         self.note(
-            f"\nFor example, {problem['teacher_id']} in step {problem['step']} ({problem['task']}, "
+            f"For example, {problem['teacher_id']} in step {problem['step']} ({problem['task']}, "
             f"solve rate {solve_rate}):"
         )
         for title, text in (("", problem["program"]), ("input  ", problem["inputs"][0])):
@@ -87,6 +88,7 @@ class Display:
 
     def closing(self, standings: Sequence[Standing], *, caution: float, run: Path) -> None:
         """Print the closing table of both sides and, as the last line, the run folder."""
+        self._console.print()
         self._console.print(closing_table(standings, caution=caution))
         self.note(str(run))
 

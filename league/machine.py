@@ -1,6 +1,7 @@
-"""What is set once a process before torch works: threads, and how the C library keeps memory.
+"""What is set once a process before torch works: threads, how they wait, and how the C library keeps memory.
 
-Owns process-wide settings, which nothing else of the league touches.
+Owns process-wide settings, which nothing else of the league touches. Importing it does not import torch: how threads
+wait is read from the environment while torch is loaded, so it has to be said before.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import ctypes
 import os
 import sys
 
-import torch
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 1 << 30
 
@@ -18,9 +17,15 @@ _KEPT_BYTES = 1 << 30
 def prepare_torch(threads: int) -> int:
     """Set torch's threads and have freed memory kept for the next batch; return the number of threads.
 
+    Threads that wait for each other sleep instead of spinning, unless the environment says otherwise: where cores are
+    shared with other work, spinning takes the core from the thread that is waited for.
+
     Args:
         threads: 0 takes all the cores this process may use.
     """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    import torch
+
     count = threads or len(os.sched_getaffinity(0))
     torch.set_num_threads(count)
     _keep_freed_memory()

@@ -24,6 +24,7 @@ import tyro
 from league.config import EvolveOptions, RunConfig, known, resolve
 from league.config_file import ConfigError, dump_config, load_config
 from league.display import Display, complain
+from league.machine import prepare_torch
 from league.schemas import SCHEMA_VERSION
 from league.storage import RunFolder, StorageError, read_rows, refuse_existing
 
@@ -124,13 +125,12 @@ def _main(arguments: Sequence[str]) -> int:
     run_id = _new_run_id()
     out = Path(config.out) if config.out is not None else Path("runs") / _default_name(config, run_id)
     refuse_existing(out)
+    config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
     from league.arena import make_arena  # torch takes seconds to import
-    from league.machine import prepare_torch
     from league.operators import OPERATORS
     from populora_agents.bases import BaseError, load_base
     from populora_env.verifier import SandboxError
 
-    config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
     try:
         base = load_base(config.base)
         config = resolve(config, base.preset, {name: not operator.control for name, operator in OPERATORS.items()})

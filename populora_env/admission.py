@@ -12,7 +12,7 @@ import string
 import symtable
 from collections.abc import Iterator
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeGuard
 
 from populora_env import allowlist
 
@@ -24,7 +24,7 @@ RULES: Final = MappingProxyType(
         "attribute": "attributes that lead to frames, code, classes or clocks are refused",
         "format": "format strings must be constants without attributes: `'{0.gi_frame}'` reads the harness",
         "dunder": "names that begin with `__` are refused, but for common special methods of own classes",
-        "call": "some functions may only be called on the spot with one argument",
+        "call": "some functions may only be called on the spot with one argument, `type` only to compare what it gives",
         "async": "coroutines have no place in a pure function",
         "class": "classes take no keywords: a metaclass decides what its attributes mean",
         "scope": "the names of a program could not be resolved",
@@ -100,6 +100,7 @@ class _Inspector:
         self._imported: dict[str, str] = {}
         self._called: set[int] = set()
         self._bases: set[int] = set()
+        self._compared: set[int] = set()
 
     def check(self) -> None:
         nodes = list(ast.walk(self._tree))
@@ -112,6 +113,8 @@ class _Inspector:
                 self._note_call(node)
             elif isinstance(node, ast.Attribute):
                 self._bases.add(id(node.value))
+            elif isinstance(node, ast.Compare):
+                self._compared |= {id(operand.func) for operand in (node.left, *node.comparators) if _is_call(operand)}
         for node in nodes:
             self._check_node(node)
 
@@ -205,6 +208,12 @@ class _Inspector:
     def _check_call(self, path: str, node: ast.expr) -> None:
         if path in allowlist.ONE_ARGUMENT and id(node) not in self._called:
             raise Refusal("call", node.lineno)
+        if path in allowlist.COMPARED and id(node) not in self._compared:
+            raise Refusal("call", node.lineno)
+
+
+def _is_call(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call)
 
 
 def _bound_names(node: ast.AST) -> tuple[str, ...]:

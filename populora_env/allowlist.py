@@ -31,6 +31,9 @@ with `__`)."""
 ONE_ARGUMENT: Final = frozenset({"type", "copy.copy", "copy.deepcopy"})
 """May only be called on the spot, with one argument: a second one makes a class, or a memo full of addresses."""
 
+COMPARED: Final = frozenset({"type"})
+"""May only be called as a side of a comparison: `type(type(x))` would be the maker of classes."""
+
 DUNDER_METHODS: Final = _words(
     """
     __abs__ __add__ __and__ __bool__ __call__ __contains__ __delitem__ __divmod__ __enter__ __eq__ __exit__

@@ -6,6 +6,7 @@ Owns what makes an answer right. The gold values are compared here, in this proc
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Hashable, Sequence
 
 from populora_env.admission import defines_f, depends_on_hashes
@@ -77,6 +78,7 @@ def _check_program(problem: Problem, answer: Answer, config: VerifierConfig) -> 
     return _verdict(outcomes, gold, config)
 
 
+@functools.lru_cache(maxsize=4096)
 def _sensitive(program: str) -> bool:
     tree: ast.Module = parse_program(program)
     return depends_on_hashes(tree)

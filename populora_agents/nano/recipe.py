@@ -71,7 +71,7 @@ class Batch:
 
 
 def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
-    """Return the shape of the model, an ordinary Llama with tied embeddings."""
+    """Return the shape of the model, an ordinary Llama with tied embeddings, and the preset it is played with."""
     heads = recipe.hidden // 32
     return LlamaConfig(
         vocab_size=len(tokenizer),
@@ -85,6 +85,7 @@ def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaCon
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        populora_preset="nano",
     )
 
 

@@ -33,8 +33,10 @@ class Setup:
     address_space: int
     zygote: int
     """Process id of the zygote, as a child sees it."""
-    ballast: list[bytes]
+    ballast: list[object]
     """Memory that gives each zygote addresses of its own; only held."""
+    padding: int
+    """Small blocks that a child takes before it runs anything: the holes that a fork left at the same place."""
 
 
 def encode_job(program: str, inputs: tuple[bytes, ...], calls: int) -> bytes:
@@ -50,7 +52,7 @@ def run(control: socket.socket, result: int, header: tuple[Any, ...], setup: Set
         if len(body) == size:
             _confine(result, n_frames * cpu_s, setup)
             os.write(frames.RESULT_FD, frames.READY)
-            _play(body)
+            _play(body, setup.padding)
     except (OSError, ValueError) as error:
         os.write(frames.RESULT_FD, str(error).encode())
     finally:
@@ -67,7 +69,8 @@ def _confine(result: int, cpu_s: float, setup: Setup) -> None:
     setup.program_filter.load()
 
 
-def _play(body: bytes) -> None:
+def _play(body: bytes, padding: int) -> None:
+    held = [(object(), number + 0.5) for number in range(padding)]
     source, inputs, calls = marshal.loads(body)
     gc.enable()
     try:
@@ -91,6 +94,7 @@ def _play(body: bytes) -> None:
                 _untrace()
                 frame = _success(value)
             _send(*frame)
+    held.clear()
 
 
 def _define(code: types.CodeType) -> Any:

@@ -88,15 +88,15 @@ class FrameCounter:
         self.next_at = len(READY)
         self.overlong = False
 
-    def advance(self, stream: bytearray) -> None:
-        """Walk over the frames that `stream` holds by now."""
-        while len(stream) >= self.next_at + FRAME.size:
-            _, length = FRAME.unpack_from(stream, self.next_at)
+    def advance(self, buffer: bytearray, filled: int) -> None:
+        """Walk over the frames that the first `filled` bytes of `buffer` hold by now."""
+        while filled >= self.next_at + FRAME.size:
+            _, length = FRAME.unpack_from(buffer, self.next_at)
             if length > MAX_PAYLOAD:
                 self.overlong = True
                 return
             end = self.next_at + FRAME.size + length
-            if len(stream) < end:
+            if filled < end:
                 return
             self.next_at = end
             self.count += 1

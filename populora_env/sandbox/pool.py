@@ -161,8 +161,8 @@ class Pool:
         by_fd: dict[int, Worker] = {}
         try:
             while batch.left:
-                for worker in list(self._workers):
-                    self._feed(worker, batch)
+                if any([self._feed(worker, batch) for worker in list(self._workers)]):
+                    continue
                 busy = {worker.socket.fileno(): worker for worker in self._workers if worker.job is not None}
                 if not busy:
                     raise SandboxError("expected every job to fit a zygote, got one that fits none")
@@ -179,17 +179,18 @@ class Pool:
             raise
         return batch.finished()
 
-    def _feed(self, worker: Worker, batch: _Batch) -> None:
-        if worker.job is not None:
-            return
-        number = batch.take(worker.launch)
+    def _feed(self, worker: Worker, batch: _Batch) -> bool:
+        """Give an idle zygote a job; return whether it had to be replaced, and its successor is idle."""
+        number = batch.take(worker.launch) if worker.job is None else None
         if number is None:
-            return
+            return False
         job = batch.jobs[number]
         try:
             worker.send(job, child.encode_job(job.program, job.inputs, job.calls))
         except FaultError as fault:
             self._replace(worker, batch, fault)
+            return True
+        return False
 
     def _collect(self, worker: Worker, batch: _Batch, *, readable: bool) -> None:
         job = worker.job
@@ -232,12 +233,8 @@ class _Batch:
         self._attempts = [0] * len(jobs)
         self._running: dict[int, int] = {}
         self._waiting: dict[_Place, deque[int]] = {}
-        for number in range(len(jobs)):
-            self._queue(number).append(number)
-
-    def _queue(self, number: int) -> deque[int]:
-        job = self.jobs[number]
-        return self._waiting.setdefault(_Place(job.hash_seed, job.zygote), deque())
+        for number, job in enumerate(jobs):
+            self._waiting.setdefault(_Place(job.hash_seed, job.zygote), deque()).append(number)
 
     def take(self, launch: Launch) -> int | None:
         for place in launch_places(launch):
@@ -256,7 +253,8 @@ class _Batch:
         number = self._running.pop(launch.index)
         if self._attempts[number] >= _ATTEMPTS:
             raise SandboxError(f"the sandbox failed twice at one job: {fault}") from fault
-        self._queue(number).appendleft(number)
+        # The fresh zygote has the index of the broken one; any other may be broken too and not yet found out.
+        self._waiting.setdefault(_Place(None, launch.index), deque()).appendleft(number)
 
     def finished(self) -> list[Outcome]:
         return [outcome for outcome in self._outcomes if outcome is not None]

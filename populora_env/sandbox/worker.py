@@ -96,16 +96,20 @@ class Worker:
         command = [sys.executable, "-s", "-P", "-S", "-B", str(ZYGOTE), str(theirs.fileno()), str(os.getpid())]
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment["PYTHONHASHSEED"] = str(launch.hash_seed)
-        with theirs:
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
-                cwd="/",
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-            )
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    command,
+                    env=environment,
+                    cwd="/",
+                    pass_fds=(theirs.fileno(),),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                )
+        except BaseException:
+            self.socket.close()
+            raise
         hello = frames.HELLO.pack(launch.memory_bytes, launch.namespaces, launch.index, len(launch.bpf))
         self.socket.settimeout(_START_TIMEOUT_S)
         try:

@@ -7,6 +7,7 @@ control socket and the process id of the parent.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import io
@@ -17,6 +18,7 @@ import socket
 import sys
 import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
     from populora_env.sandbox.frames import FrameCounter
 
 _CONTROL_FD = 100
-_PIECE = 1 << 16
 _SHORTEST_WAIT_S = 0.001
 _BALLAST_BYTES = 1_234_560
+_MOST_PADDING, _PADDING_STEP = 32, 3
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 528
 """Sizes of the blocks of Python's own allocator."""
 
@@ -92,15 +94,21 @@ def preload() -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-def make_ballast(index: int) -> list[bytes]:
+def make_ballast(index: int) -> list[object]:
     """Return memory that gives each zygote its own addresses, down to the lowest bits, randomised or not.
 
-    What depends on an address then differs between two zygotes, as what depends on hashes does.
+    What depends on an address then differs between two zygotes, as what depends on hashes does. Each size of block
+    of Python's own allocator is taken a number of times that depends on the zygote.
     """
-    ballast = [bytes((index + 1) * _BALLAST_BYTES)]
+    ballast: list[object] = []
     for size in range(_SMALLEST_BLOCK, _LARGEST_BLOCK, _SMALLEST_BLOCK):
-        count = (index + 1) * (size // _SMALLEST_BLOCK * 7 + 3) % 61
-        ballast += [bytes(max(size - sys.getsizeof(b""), 2)) for _ in range(count)]
+        for number in range((index + 1) * (size // _SMALLEST_BLOCK * 7 + 3) % 61):
+            if size == _SMALLEST_BLOCK:
+                ballast.append(object())
+            elif size == 2 * _SMALLEST_BLOCK:
+                ballast.append(number + 0.5)
+            else:
+                ballast.append(bytes(size - sys.getsizeof(b"")))
     return ballast
 
 
@@ -122,15 +130,22 @@ def main(control_fd: int, parent: int) -> None:
     if layers.get("pid_namespace", False):
         isolation.become_first_process()
         parent = isolation.OUTSIDE
-    ballast = make_ballast(index)
+    ballast: list[object] = [bytes((index + 1) * _BALLAST_BYTES)]
     preload()
     space = isolation.address_space() + memory
     layers |= isolation.seal(
         mount_namespace=layers.get("mount_namespace", False), parent=parent, namespaces=bool(namespaces)
     )
     bpf_filter = kernel.Filter(bpf)
-    setup = child.Setup(program_filter=bpf_filter, address_space=space, zygote=os.getpid(), ballast=ballast)
     gc.collect()
+    ballast += make_ballast(index)
+    setup = child.Setup(
+        program_filter=bpf_filter,
+        address_space=space,
+        zygote=os.getpid(),
+        ballast=ballast,
+        padding=index % _MOST_PADDING * _PADDING_STEP,
+    )
     gc.disable()
     gc.freeze()
     answer = encode(layers)
@@ -159,12 +174,13 @@ def serve(control: socket.socket, setup: Setup) -> None:
             code, cpu_us = watch.reap()
         if end is None:
             return
-        stream = bytes(watch.stream[len(frames.READY) :]) if watch.ready else bytes(watch.stream[: frames.MAX_NAME])
         if end is frames.End.EXITED and code < 0:
             end, code = frames.End.SIGNALLED, -code
         if not watch.ready:
             end = frames.End.NOT_READY
-        control.sendall(frames.REPLY.pack(header[0], end, code, cpu_us, len(stream)) + stream)
+        with watch.forwarded() as stream:
+            control.sendall(frames.REPLY.pack(header[0], end, code, cpu_us, len(stream)))
+            control.sendall(stream)
 
 
 class Watch:
@@ -186,12 +202,24 @@ class Watch:
         self._counter: FrameCounter = frames.FrameCounter()
         self._cpu_base = 0.0
         self._wall_base = time.monotonic()
-        self.stream = bytearray()
+        longest = self._expected * (frames.FRAME.size + frames.MAX_PAYLOAD)
+        self._buffer = bytearray(len(frames.READY) + longest + 1)
+        self._filled = 0
 
     @property
     def ready(self) -> bool:
         """Whether the child finished its set-up."""
-        return self.stream.startswith(self._frames.READY)
+        return self._buffer.startswith(self._frames.READY)
+
+    @contextlib.contextmanager
+    def forwarded(self) -> Iterator[memoryview]:
+        """Give the stream away and wipe it: the next child is a copy of this process, and must not find it."""
+        start = len(self._frames.READY) if self.ready else 0
+        with memoryview(self._buffer) as whole, whole[start : self._filled] as stream:
+            try:
+                yield stream
+            finally:
+                whole[: self._filled] = bytes(self._filled)
 
     def follow(self) -> Any:
         """Wait for the child's end, or bring it about; None if the verifier is gone."""
@@ -224,20 +252,22 @@ class Watch:
 
     def _read(self) -> bool:
         """Take in what the child wrote; False at the end of its stream."""
-        piece = os.read(self._reading, _PIECE)
-        self.stream += piece
+        with memoryview(self._buffer) as whole, whole[self._filled :] as free:
+            size = os.readv(self._reading, [free])
+        self._filled += size
         before = self._counter.count
-        self._counter.advance(self.stream)
-        progress = self._counter.count > before or self.stream == self._frames.READY
+        self._counter.advance(self._buffer, self._filled)
+        progress = self._counter.count > before or self._filled == len(self._frames.READY)
         last_alone = before + 1 == self._counter.count == self._expected
-        if piece and progress and not last_alone:
+        if size and progress and not last_alone:
             # The next call starts now. The last one has no successor and is held to its limit until the child ends.
             self._cpu_base, self._wall_base = self._cpu(), time.monotonic()
-        return bool(piece)
+        return size > 0
 
     @property
     def _overlong(self) -> bool:
-        return self._counter.overlong or self._counter.count > self._expected
+        full = self._filled == len(self._buffer)
+        return full or self._counter.overlong or self._counter.count > self._expected
 
     def _cpu(self) -> float:
         return time.clock_gettime(self._clock)

@@ -187,6 +187,27 @@ def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Pa
     assert {row["step"] for row in read_rows(out, "matches")} == set(steps[1:])
 
 
+@pytest.mark.slow
+def test_on_nano_teachers_and_students_learn_and_another_seed_is_another_run(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = command("--steps", "6", "--evolve-every", "4", "--out", str(out))
+    assert (done.returncode, done.stderr) == (0, "")
+    problems = read_rows(out, "problems")
+    assert sum(row["valid"] for row in problems) > len(problems) / 2
+    assert any(0 < row["solve_rate"] < 1 for row in problems if row["valid"])
+    assert any(row["parents"] for row in read_rows(out, "lineage"))
+    last = {row["member_id"]: row["event"] for row in read_rows(out, "ratings")}
+    for member in (name for name, event in last.items() if event != "retire"):
+        birth, *_, now = sorted((out / "adapters" / member).iterdir(), key=lambda path: int(path.name))
+        weights = [(path / "adapter_model.safetensors").read_bytes() for path in (birth, now)]
+        assert weights[0] != weights[1], member
+    other = tmp_path / "other"
+    assert command("--steps", "1", "--seed", "1", "--tasks", "deduction", "--out", str(other)).returncode == 0
+    assert {row["task"] for row in read_rows(other, "problems")} == {"deduction"}
+    first = [row["completion"] for row in read_rows(out, "rollouts") if row["task"] == "deduction"]
+    assert [row["completion"] for row in read_rows(other, "rollouts")] != first[: len(first) // 6]
+
+
 def test_parse_refuses_with_a_usage_error() -> None:
     with pytest.raises(UsageError):
         parse(["--teachers", "0"])

@@ -32,7 +32,7 @@ def f(expression: str, head: str = "") -> str:
         f("'{:>{w}} {0!r}'.format(x, w=3)"),
         f("f'{x:>10} {x!r}'"),
         f("copy.deepcopy(x)", "import copy\n"),
-        f("type(x) is int"),
+        f("type(x) is int or type(x) in (str, bytes) or type(x) == type(1)"),
         "def f(x):\n    def g(y):\n        return y + x\n    return g(1)\n",
         "def f(input, id, hash=3):\n    open = input + id\n    return open\n",
         "class P:\n    def __init__(self, a):\n        self.a = a\n"
@@ -115,6 +115,9 @@ def test_ordinary_programs_are_admitted(source: str) -> None:
         ("def f(__x):\n    return 1\n", "dunder"),
         (f("type('A', (), {})"), "call"),
         (f("(type)"), "call"),
+        (f("type(type(x))('A', (), {})"), "call"),
+        (f("[type(x)][0]"), "call"),
+        (f("type(type(x)) is x"), "call"),
         (f("map(type, x)"), "call"),
         (f("type(*x)"), "call"),
         (f("deepcopy(x, {})", "from copy import deepcopy\n"), "call"),

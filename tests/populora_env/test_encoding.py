@@ -14,6 +14,8 @@ from value_strategies import VALUES, canonical
 
 from populora_env.encoding import DecodeError, EncodeError, Limits, TooLargeError, decode, encode
 
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
 
 @given(VALUES)
 @settings(max_examples=150, deadline=None)

@@ -93,6 +93,8 @@ def test_inputs_and_outputs_come_back_in_canonical_form(verifier: Verifier) -> N
         (propose(f("list({'a': 1, 'b': 2}.keys() & {'a': 1, 'b': 1}.keys())")), "nondeterministic"),
         (propose(f("repr(object())", "")), "nondeterministic"),
         (propose(f("repr(object())[-5:]", "")), "nondeterministic"),
+        (propose(f("repr(lambda: 1)[-5:]", "")), "nondeterministic"),
+        (propose(f("repr(iter([]))[-5:]", "")), "nondeterministic"),
         (propose(f("sorted({'a', 'b'})")), "ok"),
         (propose(f("{'b', 'a'}")), "ok"),
     ],
@@ -104,13 +106,13 @@ def test_proposals_get_their_verdict(verifier: Verifier, proposal: Proposal, exp
 
 
 def test_what_one_input_leaves_behind_makes_an_induction_proposal_nondeterministic(verifier: Verifier) -> None:
-    program = "import functools\n@functools.lru_cache(None)\ndef f(x):\n    return x\n"
-    assert verifier.check_proposals([propose(program, "(1,)", "(2,)", task=Task.INDUCTION)])[0].verdict.ok
+    cached = "import functools\n@functools.lru_cache(None)\ndef f(x):\n    return x\n"
     leaky = (
-        "import collections\ndef f(x):\n    c = collections.Counter\n    seen = c.fromkeys\n"
-        "    c.last = x\n    return [x, c.last]\n"
+        "import collections\ndef f(x):\n    c = collections.Counter\n    if x == 1:\n        c.seen = 1\n"
+        "        return 1\n    try:\n        return c.seen\n    except AttributeError:\n        return 0\n"
     )
-    assert verifier.check_proposals([propose(leaky, "(1,)", "(2,)", task=Task.INDUCTION)])[0].verdict.ok
+    proposals = [propose(program, "(1,)", "(2,)", task=Task.INDUCTION) for program in (cached, leaky)]
+    assert [str(judged.verdict) for judged in verifier.check_proposals(proposals)] == ["ok", "nondeterministic"]
 
 
 DEDUCTION = problem(Task.DEDUCTION, f("x"), ("(1,)",), ("[1, 'a']",))
@@ -231,6 +233,7 @@ def test_copies_start_zygotes_of_their_own() -> None:
         assert original.check_answers([attempt])[0].ok
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_the_child_of_a_fork_gets_zygotes_of_its_own(verifier: Verifier) -> None:
     attempt = (ABDUCTION, Answer(task=Task.ABDUCTION, text="('ab',)"))
     pids = set(verifier._attach().pids)

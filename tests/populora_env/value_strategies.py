@@ -17,8 +17,17 @@ SCALARS = (
     | st.text(max_size=8)
     | st.binary(max_size=8)
 )
-KEYS = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3).map(tuple) | st.frozensets(inner, max_size=3))
-VALUES = st.recursive(
+_KEYS = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3).map(tuple) | st.frozensets(inner, max_size=3))
+
+
+@st.composite
+def _keys(draw: st.DrawFn) -> Any:
+    """Draw a key; hides a strategy whose repr is thousands of characters long."""
+    return draw(_KEYS)
+
+
+KEYS = _keys()
+_VALUES = st.recursive(
     SCALARS,
     lambda inner: (
         st.lists(inner, max_size=4)
@@ -29,6 +38,14 @@ VALUES = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+@st.composite
+def _values(draw: st.DrawFn) -> Any:
+    return draw(_VALUES)
+
+
+VALUES = _values()
 
 
 def canonical(value: Any) -> bytes | None:

@@ -50,5 +50,6 @@ def test_the_default_shape_is_a_small_llama_with_heads_of_32() -> None:
     config = model_config(Recipe(), TOKENIZER)
     assert config.model_type == "llama"
     assert config.hidden_size // config.num_attention_heads == 32
+    assert config.populora_preset == "nano"
     with pytest.raises(ValueError, match="multiple of 32"):
         Recipe(hidden=100)
