@@ -3,6 +3,9 @@ PYTHON ?= python3.11
 OTHER_PYTHONS ?= 3.12 3.13
 ARGS ?=
 
+# Threads that wait sleep instead of spinning: on shared cores spinning takes the core from the thread waited for.
+export OMP_WAIT_POLICY ?= PASSIVE
+
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt

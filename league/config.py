@@ -156,12 +156,16 @@ class EvolveOptions:
     """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes."""
     caution: float = 3.0
     """Members are compared by mu - caution x sigma, >= 0."""
+    min_age: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: twice evolve_every)")] = (
+        None
+    )
+    """Steps that a member lives at least, >= 0: a child's rating is uncertain and would be the lowest at once."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _at_least(self, evolve_every=1, caution=0)
+        _at_least(self, evolve_every=1, caution=0, min_age=0)
         for name in ("fraction", "crossover_probability"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must be in [0, 1], got {getattr(self, name)!r}")
@@ -286,6 +290,7 @@ def resolve(config: RunConfig, preset: Preset, operators: Mapping[str, bool]) ->
     if unknown := sorted(set(evolve.operators or ()) - set(operators)):
         raise ValueError(f"`operators` must be among {', '.join(operators)}; got {unknown[0]!r}")
     game = make_game(config, preset)
+    evolve_every = evolve.evolve_every or preset.evolve_every
     return replace(
         config,
         steps=preset.steps if config.steps is None else config.steps,
@@ -309,7 +314,8 @@ def resolve(config: RunConfig, preset: Preset, operators: Mapping[str, bool]) ->
         ),
         evolve=replace(
             evolve,
-            evolve_every=evolve.evolve_every or preset.evolve_every,
+            evolve_every=evolve_every,
+            min_age=2 * evolve_every if evolve.min_age is None else evolve.min_age,
             operators=evolve.operators or tuple(name for name, usual in operators.items() if usual),
         ),
     )

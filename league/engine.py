@@ -52,6 +52,8 @@ class Rules:
     """Share of each side that is replaced, in [0, 1]."""
     caution: float = 3.0
     """Members are compared by mu - caution x sigma, >= 0."""
+    min_age: int = 0
+    """Steps that a member lives at least, >= 0."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
     save_every: int = 5
@@ -229,6 +231,8 @@ class League:
             self.ratings,
             {name: operator.arity for name, operator in rules.operators.items()},
             generator=seeds.generator(rules.seed, step, "selection"),
+            step=step,
+            min_age=rules.min_age,
             fraction=rules.fraction,
             c=rules.caution,
             crossover_probability=rules.crossover_probability,

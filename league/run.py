@@ -196,6 +196,7 @@ def make_rules(config: RunConfig) -> Rules:
         },
         fraction=evolve.fraction,
         caution=evolve.caution,
+        min_age=known(evolve.min_age),
         crossover_probability=evolve.crossover_probability,
         save_every=config.machine.save_every,
     )

@@ -62,6 +62,8 @@ def select(
     arities: Mapping[str, int],
     *,
     generator: np.random.Generator,
+    step: int,
+    min_age: int = 0,
     fraction: float = 0.25,
     c: float = 3.0,
     crossover_probability: float = 0.5,
@@ -77,6 +79,10 @@ def select(
         ratings: By member id.
         arities: Operators that may be used, by name: 1 mutation, 2 crossover. At least one.
         generator: Same generator and same members (as a set), same plan.
+        step: Present step, by which ages are told.
+        min_age: Steps that a member lives at least, >= 0. A child begins with the prior's sigma, so its lower bound is
+            the lowest for some steps whatever it can do; without a minimum age the newest child is always the next
+            to go. Where too few are old enough, fewer are replaced.
         fraction: Share of each side to replace, gamma in [0, 1]; above 0 at least one goes.
         c: Standard deviations below the mean at which members are compared, >= 0.
         crossover_probability: In [0, 1].
@@ -92,6 +98,8 @@ def select(
         raise ValueError(f"`fraction` must be in [0, 1], got {fraction!r}")
     if not 0 <= crossover_probability <= 1:
         raise ValueError(f"`crossover_probability` must be in [0, 1], got {crossover_probability!r}")
+    if min_age < 0:
+        raise ValueError(f"`min_age` must be at least 0, got {min_age!r}")
     if not (math.isfinite(c) and c >= 0):
         raise ValueError(f"`c` must be finite and at least 0, got {c!r}")
     if not arities or not set(arities.values()) <= {1, 2}:
@@ -99,9 +107,10 @@ def select(
     plan: list[Replacement] = []
     for side in Side:
         order = ranked([member for member in members if member.side is side], ratings, c)
-        victims = count_victims(len(order), fraction)
-        survivors = order[victims:] or order
-        for victim in order[:victims]:
+        old_enough = [member for member in order if step - member.born >= min_age]
+        victims = old_enough[: count_victims(len(order), fraction)]
+        survivors = [member for member in order if member not in victims] or order
+        for victim in victims:
             plan.append(_replace(victim, survivors, arities, crossover_probability, generator))
     return plan
 

@@ -75,7 +75,7 @@ class RunFolder:
             if marker.exists():
                 raise ValueError(f"step {step} was committed before")
             for name, rows in tables.items():
-                data = _parquet(to_table(name, rows, self.run_id))
+                data = _parquet(_without_step(to_table(name, rows, self.run_id), step))
                 if rows:
                     _write(_part(self.path, name, step), data)
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
@@ -154,7 +154,7 @@ def read_table(run: Path, name: str) -> pa.Table:
         with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
             marker = json.loads((run / COMMITS / f"step={step}.json").read_bytes())
             if name in marker["tables"]:
-                parts.append(pq.ParquetFile(_part(run, name, step)).read())
+                parts.append(_with_step(pq.ParquetFile(_part(run, name, step)).read(), name, step))
     return pa.concat_tables(parts, promote_options="default")
 
 
@@ -183,6 +183,20 @@ def storage_errors(what: str) -> Iterator[None]:
 
 def _part(run: Path, name: str, step: int) -> Path:
     return run / name / f"step={step}" / "part-0.parquet"
+
+
+def _without_step(table: pa.Table, step: int) -> pa.Table:
+    """Drop the column that the folder's name `step=N` says; readers of partitioned tables put it back."""
+    if other := set(table["step"].to_pylist()) - {step}:
+        raise ValueError(f"rows of step {step} must name that step, got {sorted(other)!r}")
+    return table.drop_columns(["step"])
+
+
+def _with_step(table: pa.Table, name: str, step: int) -> pa.Table:
+    schema = SCHEMAS[name]
+    field = schema.field("step")
+    steps = pa.array([step] * table.num_rows, type=field.type)
+    return table.append_column(field, steps).select(schema.names)
 
 
 def _parquet(table: pa.Table) -> bytes:

@@ -91,7 +91,7 @@ NANO = Preset(
     max_new_tokens_proposal=96,
     max_new_tokens_answer=64,
     evolve_every=5,
-    steps=50,
+    steps=32,
 )
 """For nano, one million parameters."""
 

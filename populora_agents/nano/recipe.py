@@ -73,7 +73,7 @@ class Batch:
 def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
     """Return the shape of the model, an ordinary Llama with tied embeddings, and the preset it is played with."""
     heads = recipe.hidden // 32
-    return LlamaConfig(
+    config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=recipe.hidden,
         intermediate_size=recipe.mlp,
@@ -85,8 +85,9 @@ def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaCon
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
-        populora_preset="nano",
     )
+    config.update({"populora_preset": "nano"})
+    return config
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,6 @@ from league.engine import Breeding, League, Rules, StepReport, founder_seed
 from league.storage import RunFolder
 from league.types import Match, MatchResult, Member, Play
 from populora_env.verifier import Verifier
-
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-"""As `league.machine` sets it; torch, which reads it, is loaded after this."""
 
 PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 """Row player's; moves are rock, paper, scissors."""

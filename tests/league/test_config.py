@@ -57,7 +57,8 @@ def test_what_the_user_says_wins_over_the_preset() -> None:
     resolved = resolve(config, NANO, OPERATORS)
     assert (resolved.steps, resolved.play.references, resolved.play.proposals, resolved.play.style) == (0, 0, 7, "chat")
     assert (resolved.learn.alpha, resolved.learn.targets) == (1.0, ("q_proj",))
-    assert (resolved.evolve.evolve_every, resolved.evolve.operators) == (99, ("copy_parent",))
+    assert (resolved.evolve.evolve_every, resolved.evolve.min_age) == (99, 198)
+    assert resolved.evolve.operators == ("copy_parent",)
 
 
 def test_unknown_operators_are_refused_by_name_with_the_list() -> None:
@@ -167,4 +168,4 @@ class _Unused:
 
 
 def test_nones_are_found_at_any_depth() -> None:
-    assert nones(_Unused(inner=EvolveOptions())) == [".inner.evolve_every", ".inner.operators"]
+    assert nones(_Unused(inner=EvolveOptions())) == [".inner.evolve_every", ".inner.operators", ".inner.min_age"]

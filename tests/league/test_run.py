@@ -20,7 +20,20 @@ from league.standings import standings
 from league.storage import committed_steps, read_rows, read_table
 from populora_env.types import Task
 
-SMALL = ("--steps", "2", "--evolve-every", "1", "--proposals", "2", "--proposal-tokens", "24", "--answer-tokens", "8")
+SMALL = (
+    "--steps",
+    "2",
+    "--evolve-every",
+    "1",
+    "--min-age",
+    "0",
+    "--proposals",
+    "2",
+    "--proposal-tokens",
+    "24",
+    "--answer-tokens",
+    "8",
+)
 SEEDS = ("--game.seed-problems", "16")
 
 
@@ -190,7 +203,7 @@ def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Pa
 @pytest.mark.slow
 def test_on_nano_teachers_and_students_learn_and_another_seed_is_another_run(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    done = command("--steps", "6", "--evolve-every", "4", "--out", str(out))
+    done = command("--steps", "6", "--evolve-every", "4", "--min-age", "4", "--out", str(out))
     assert (done.returncode, done.stderr) == (0, "")
     problems = read_rows(out, "problems")
     assert sum(row["valid"] for row in problems) > len(problems) / 2

@@ -29,7 +29,7 @@ def league(n: int, m: int, seed: int = 0) -> tuple[list[Member], dict[str, Ratin
 
 
 def plan(members: list[Member], ratings: dict[str, Rating], seed: int = 0, **options: float) -> list[Replacement]:
-    return select(members, ratings, ARITIES, generator=np.random.default_rng(seed), **options)
+    return select(members, ratings, ARITIES, generator=np.random.default_rng(seed), **({"step": 100} | options))
 
 
 def test_bottom_is_by_the_lower_bound() -> None:
@@ -133,9 +133,9 @@ def test_parents_and_operators_are_uniform() -> None:
 def test_operators_of_one_kind_are_always_used() -> None:
     members, ratings = league(4, 4)
     rng = np.random.default_rng(0)
-    only_crossover = select(members, ratings, {"layer_select": 2}, generator=rng, crossover_probability=0.0)
+    only_crossover = select(members, ratings, {"layer_select": 2}, generator=rng, step=100, crossover_probability=0.0)
     assert {x.operator for x in only_crossover} == {"layer_select"}
-    only_mutation = select(members, ratings, {"svd_perturb": 1}, generator=rng, crossover_probability=1.0)
+    only_mutation = select(members, ratings, {"svd_perturb": 1}, generator=rng, step=100, crossover_probability=1.0)
     assert {x.operator for x in only_mutation} == {"svd_perturb"}
 
 
@@ -162,19 +162,37 @@ def test_nobody_goes_at_fraction_zero() -> None:
 def test_values_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
     members, ratings = league(2, 2)
     with pytest.raises(ValueError, match=message):
-        select(members, ratings, ARITIES, generator=np.random.default_rng(0), **options)
+        select(members, ratings, ARITIES, generator=np.random.default_rng(0), **({"step": 100} | options))
 
 
 def test_unusable_operators_and_ratings_are_refused() -> None:
     members, ratings = league(2, 2)
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="`arities`"):
-        select(members, ratings, {}, generator=rng)
+        select(members, ratings, {}, generator=rng, step=100)
     with pytest.raises(ValueError, match="`arities`"):
-        select(members, ratings, {"triple": 3}, generator=rng)
+        select(members, ratings, {"triple": 3}, generator=rng, step=100)
     with pytest.raises(ValueError, match="needs a mutation"):
-        select(members, ratings, {"layer_select": 2}, generator=rng)
+        select(members, ratings, {"layer_select": 2}, generator=rng, step=100)
     with pytest.raises(ValueError, match="teacher_0"):
-        select(members, {}, ARITIES, generator=rng)
+        select(members, {}, ARITIES, generator=rng, step=100)
     with pytest.raises(ValueError, match="finite"):
-        select(members, ratings | {"teacher_0": Rating(mu=math.nan, sigma=1.0)}, ARITIES, generator=rng)
+        select(members, ratings | {"teacher_0": Rating(mu=math.nan, sigma=1.0)}, ARITIES, generator=rng, step=100)
+
+
+def test_a_child_is_not_replaced_before_its_time() -> None:
+    members = [member(Side.STUDENT, 0, born=10), member(Side.STUDENT, 1, born=5), member(Side.STUDENT, 2)]
+    ratings = {
+        "student_0": Rating(mu=25.0, sigma=8.0),
+        "student_1": Rating(mu=25.0, sigma=6.0),
+        "student_2": Rating(mu=25.0, sigma=1.0),
+    }
+    victims = [[r.victim.slot for r in plan(members, ratings, step=15, min_age=age)] for age in (0, 6, 11, 16)]
+    assert victims == [[0], [1], [2], []]
+
+
+def test_too_young_members_may_be_parents() -> None:
+    members = [member(Side.STUDENT, 0, born=10), member(Side.STUDENT, 1)]
+    ratings = {x.member_id: Rating(mu=25.0, sigma=8.0) for x in members}
+    (replacement,) = plan(members, ratings, step=10, min_age=5)
+    assert (replacement.victim.slot, [x.slot for x in replacement.parents]) == (1, [0])

@@ -165,3 +165,19 @@ def test_state_takes_the_place_of_the_state_before_or_leaves_it(tmp_path: Path) 
         write_half(folder)
     assert [path.name for path in (run.path / "state").iterdir()] == ["step=2"]
     assert (run.path / "state" / "step=2" / "x").read_text() == "2"
+
+
+def test_any_reader_of_partitioned_parquet_reads_a_tables_folder(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    for step in (0, 2):
+        run.commit(step, {"ratings": [rating(step)]}, {})
+    table = pq.read_table(run.path / "ratings")
+    assert sorted(int(step) for step in table["step"].to_pylist()) == [0, 2]
+    assert set(table.column_names) == set(read_table(run.path, "ratings").column_names)
+
+
+def test_rows_of_another_step_are_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    with pytest.raises(ValueError, match="must name that step"):
+        run.commit(1, {"ratings": [rating(2)]}, {})
+    assert committed_steps(run.path) == []
