@@ -17,7 +17,7 @@ from populora_env.config import GameConfig, RewardConfig, StyleName, VerifierCon
 from populora_env.types import Task
 
 if TYPE_CHECKING:
-    from populora_agents.bases import Preset
+    from populora_agents.config import Preset
 
 CONFIG_VERSION = 1
 """Grows when a field is renamed or given another meaning; stored in every `config.yaml`."""
@@ -154,7 +154,7 @@ class EvolveOptions:
     """Operators that make children; names that do not exist are refused with the list of those that do."""
     fraction: float = 0.25
     """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes."""
-    caution: float = 3.0
+    caution: float = 1.0
     """Members are compared by mu - caution x sigma, >= 0."""
     min_age: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: twice evolve_every)")] = (
         None

@@ -50,7 +50,7 @@ class Rules:
     """Operators by name; at least one where there is evolution."""
     fraction: float = 0.25
     """Share of each side that is replaced, in [0, 1]."""
-    caution: float = 3.0
+    caution: float = 1.0
     """Members are compared by mu - caution x sigma, >= 0."""
     min_age: int = 0
     """Steps that a member lives at least, >= 0."""

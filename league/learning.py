@@ -11,9 +11,7 @@ from dataclasses import asdict
 from league.config import RunConfig, known
 from league.rounds import PlayedRound
 from league.types import Side
-from populora_agents.lora import LoraConfig
-from populora_agents.optimizer import AdamConfig
-from populora_agents.trainer import TrainerConfig
+from populora_agents.config import AdamConfig, LoraConfig, TrainerConfig
 from populora_agents.types import Rollout, UpdateReport
 from populora_env.types import Role
 

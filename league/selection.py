@@ -65,7 +65,7 @@ def select(
     step: int,
     min_age: int = 0,
     fraction: float = 0.25,
-    c: float = 3.0,
+    c: float = 1.0,
     crossover_probability: float = 0.5,
 ) -> list[Replacement]:
     """Plan one evolution: replace the bottom fraction of each side by children of its survivors.

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from populora_agents.backends.torch import TorchBackend
-    from populora_agents.bases import Base, BaseError, Preset, load_base
-    from populora_agents.lora import Adapter, LoraConfig, LoraFactors, fresh_adapter, load_adapter, save_adapter
+    from populora_agents.bases import Base, BaseError, load_base
+    from populora_agents.config import LoraConfig, Preset, TrainerConfig
+    from populora_agents.lora import Adapter, LoraFactors, fresh_adapter, load_adapter, save_adapter
     from populora_agents.policies import LoraPolicy
     from populora_agents.stack import AdapterStack
-    from populora_agents.trainer import Trainer, TrainerConfig
+    from populora_agents.trainer import Trainer
     from populora_agents.types import AdapterVersion, Backend, Completion, Request, Rollout, UpdateReport
 
 __all__ = [
@@ -40,11 +41,12 @@ __all__ = [
 
 _MODULES = {
     "backends.torch": ("TorchBackend",),
-    "bases": ("Base", "BaseError", "Preset", "load_base"),
-    "lora": ("Adapter", "LoraConfig", "LoraFactors", "fresh_adapter", "load_adapter", "save_adapter"),
+    "bases": ("Base", "BaseError", "load_base"),
+    "config": ("LoraConfig", "Preset", "TrainerConfig"),
+    "lora": ("Adapter", "LoraFactors", "fresh_adapter", "load_adapter", "save_adapter"),
     "policies": ("LoraPolicy",),
     "stack": ("AdapterStack",),
-    "trainer": ("Trainer", "TrainerConfig"),
+    "trainer": ("Trainer",),
     "types": ("AdapterVersion", "Backend", "Completion", "Request", "Rollout", "UpdateReport"),
 }
 _WHERE = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}

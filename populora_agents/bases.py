@@ -1,6 +1,6 @@
 """Base models: where they come from, and the settings that go with their size.
 
-Owns loading and the table of presets. Weights are read from safetensors only, code from a model folder is never run.
+Owns loading and which preset belongs to which base. Weights are read from safetensors only, code from a model folder is never run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from populora_agents.lora import LoraConfig
-from populora_env.config import StyleName
+from populora_agents.config import LARGE, NANO, PRESETS, Preset
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,66 +36,6 @@ _LONGEST_REASON = 200
 
 class BaseError(ValueError):
     """A base model that cannot be used; the message is one line for the user."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """The settings that go with one base; large and tiny models differ by orders of magnitude."""
-
-    style: StyleName = "chat"
-    """How prompts are written."""
-    references: int = 6
-    """Earlier problems shown to a proposer (K)."""
-    proposals: int = 4
-    """Proposals from one set of references (P)."""
-    attempts: int = 8
-    """Attempts at one problem (G)."""
-    induction_inputs: int = 10
-    """Inputs of an induction proposal."""
-    lora_rank: int = 32
-    """r of every member."""
-    alpha: float = 64.0
-    """Deltas are scaled by alpha / r."""
-    teacher_learning_rate: float = 1e-5
-    """Of proposers."""
-    student_learning_rate: float = 1e-5
-    """Of solvers."""
-    max_new_tokens_proposal: int = 2048
-    """Longest proposal, in tokens."""
-    max_new_tokens_answer: int = 2048
-    """Longest answer, in tokens."""
-    evolve_every: int = 10
-    """Steps between two evolutions (k)."""
-    steps: int = 200
-    """Steps of a run."""
-
-    @property
-    def lora(self) -> LoraConfig:
-        """Rank, alpha and targets of every member."""
-        return LoraConfig(lora_rank=self.lora_rank, alpha=self.alpha)
-
-
-LARGE = Preset()
-"""For bases of billions of parameters (the paper's setting)."""
-
-NANO = Preset(
-    style="compact",
-    references=2,
-    attempts=4,
-    induction_inputs=4,
-    lora_rank=8,
-    alpha=16.0,
-    teacher_learning_rate=2e-3,
-    student_learning_rate=1e-3,
-    max_new_tokens_proposal=96,
-    max_new_tokens_answer=64,
-    evolve_every=5,
-    steps=32,
-)
-"""For nano, one million parameters."""
-
-PRESETS = {"large": LARGE, "nano": NANO}
-"""Presets by name; a model folder may name its own as `populora_preset` in `config.json`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""LoRA adapters as data: factors by module, their settings, fresh ones, and PEFT's files on disk.
+"""LoRA adapters as data: factors by module, fresh ones, and PEFT's files on disk.
 
 Owns what an adapter *is* and how it is written. Owns no forward pass (`stack`) and no arithmetic on adapters
 (`league.operators`).
@@ -20,8 +20,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-SEVEN_MAPS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-"""The linear maps of a Llama- or Qwen-like block."""
+from populora_agents.config import LoraConfig
 
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
@@ -53,32 +52,6 @@ class LoraFactors:
 
 Adapter = dict[str, LoraFactors]
 """Factors by module path in the base model (`model.layers.0.self_attn.q_proj`)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoraConfig:
-    """What is adapted, and how strongly."""
-
-    lora_rank: int = 8
-    """r, >= 1."""
-    alpha: float = 16.0
-    """The delta is scaled by alpha / r, as PEFT does; > 0."""
-    targets: tuple[str, ...] = SEVEN_MAPS
-    """Last names (or full paths) of the nn.Linear modules to adapt; at least one."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if self.lora_rank < 1:
-            raise ValueError(f"`lora_rank` must be at least 1, got {self.lora_rank!r}")
-        if not self.alpha > 0:
-            raise ValueError(f"`alpha` must be above 0, got {self.alpha!r}")
-        if not self.targets:
-            raise ValueError("`targets` must name at least one module, got none")
-
-    @property
-    def scaling(self) -> float:
-        """Factor of B @ A."""
-        return self.alpha / self.lora_rank
 
 
 def target_modules(model: nn.Module, targets: Iterable[str]) -> dict[str, nn.Linear]:

@@ -6,36 +6,13 @@ Owns moments, step counts and clipping. Owns no gradients: they lie in the stack
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from populora_agents.config import AdamConfig
 from populora_agents.stack import AdapterStack
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdamConfig:
-    """Settings of AdamW, shared by all members."""
-
-    beta1: float = 0.9
-    """Decay of the first moment, in [0, 1)."""
-    beta2: float = 0.999
-    """Decay of the second moment, in [0, 1)."""
-    eps: float = 1e-8
-    """Added to the root of the second moment, > 0."""
-    weight_decay: float = 0.0
-    """Decoupled, times the learning rate; >= 0."""
-    max_grad_norm: float = 1.0
-    """A member's gradient is scaled down to this norm, over all its factors; > 0, inf switches it off."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
-            raise ValueError(f"`beta1` and `beta2` must lie in [0, 1), got {self.beta1!r} and {self.beta2!r}")
-        if not (self.eps > 0 and self.weight_decay >= 0 and self.max_grad_norm > 0):
-            raise ValueError("`eps` and `max_grad_norm` must be above 0, `weight_decay` at least 0")
 
 
 class SlotAdamW:

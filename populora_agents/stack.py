@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from populora_agents.lora import Adapter, LoraConfig, LoraFactors, target_modules
+from populora_agents.config import LoraConfig
+from populora_agents.lora import Adapter, LoraFactors, target_modules
 
 # The factors are strided views on purpose; autograd adds into them in place all the same, and says so once.
 warnings.filterwarnings(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,41 +19,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from populora_agents.batching import MicroBatch, micro_batches
+from populora_agents.config import TrainerConfig
 from populora_agents.losses import clipped_objective
-from populora_agents.optimizer import AdamConfig, SlotAdamW
+from populora_agents.optimizer import SlotAdamW
 from populora_agents.stack import AdapterStack
 from populora_agents.types import MemberUpdate, Rollout, UpdateReport
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainerConfig:
-    """Settings of the update, shared by all members."""
-
-    clip_low: float = 0.2
-    """The importance ratio is clipped below 1 - clip_low; in [0, 1)."""
-    clip_high: float = 0.28
-    """... and above 1 + clip_high; >= 0."""
-    max_ratio: float = 10.0
-    """Bound on the importance ratio, > 1 + clip_high."""
-    temperature: float = 1.0
-    """At which the rollouts were sampled, > 0."""
-    micro_batch_tokens: int = 4096
-    """Most tokens in one forward and backward, padding included, >= 1; the result does not depend on it."""
-    adam: AdamConfig = field(default_factory=AdamConfig)
-    """The optimiser."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not (0 <= self.clip_low < 1 and self.clip_high >= 0 and self.max_ratio > 1 + self.clip_high):
-            raise ValueError(
-                "expected `clip_low` in [0, 1), `clip_high` >= 0 and `max_ratio` > 1 + `clip_high`, got "
-                f"{self.clip_low!r}, {self.clip_high!r} and {self.max_ratio!r}"
-            )
-        if not self.temperature > 0 or self.micro_batch_tokens < 1:
-            raise ValueError(
-                "expected `temperature` > 0 and `micro_batch_tokens` >= 1, got "
-                f"{self.temperature!r} and {self.micro_batch_tokens!r}"
-            )
 
 
 class Trainer:

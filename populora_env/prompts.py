@@ -99,9 +99,19 @@ int, float, str, bytes, list, tuple, dict and set.
 - It is deterministic and quick. No input, output, files, clocks or randomness.
 - The input is the tuple of f's arguments, written as a Python literal, e.g. (3, 'ab') or ([1, 2],).
 - {challenge}
-- Make it different from the earlier problems{where}.
+- Make it different from the earlier problems{where}."""
 
-Answer with two blocks, the program in a ```python block and the input in an ```input block."""
+_PROPOSE_FORM = """\
+Now write your new problem. End with exactly two blocks, the program and the input:
+
+```python
+def f(...):
+    ...
+```
+
+```input
+(...)
+```"""
 
 _CHALLENGE = {
     Task.DEDUCTION: "The other programmer sees the program and the input and must predict the output.",
@@ -141,9 +151,9 @@ class ChatStyle:
         where = " below" if references else ""
         parts = [_PROPOSE.format(challenge=_CHALLENGE[task], where=where)]
         for number, reference in enumerate(references, start=1):
-            parts.append(f"Earlier problem {number}:\n\n{_fence('python', reference.program)}")
-            parts += [_fence("input", reference.inputs[0]), _fence("output", reference.outputs[0])]
-        return "\n\n".join(parts)
+            parts.append(f"Earlier problem {number}, which gives {reference.outputs[0]}:")
+            parts += [_fence("python", reference.program), _fence("input", reference.inputs[0])]
+        return "\n\n".join([*parts, _PROPOSE_FORM])
 
     def solver_prompt(self, problem: Problem) -> str:
         """See `PromptStyle`."""

@@ -11,7 +11,8 @@ from tokenizers import Tokenizer, decoders, models
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from populora_agents.bases import NANO, Base
+from populora_agents.bases import Base
+from populora_agents.config import NANO
 from populora_agents.types import Completion, Request
 from populora_env.config import GameConfig
 from populora_env.seats import GeneratorProposer, GuessingSolver

@@ -20,7 +20,7 @@ from league.run import make_rules
 from league.schemas import to_table
 from league.storage import RunFolder, read_rows, read_table
 from league.types import Match, Member, Side
-from populora_agents.bases import NANO
+from populora_agents.config import NANO
 from populora_agents.lora import load_adapter
 from populora_env.types import Task
 

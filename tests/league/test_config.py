@@ -19,8 +19,7 @@ from league.config import (
     resolve,
 )
 from league.config_file import ConfigError, dump_config, load_config
-from populora_agents.bases import LARGE, NANO
-from populora_agents.lora import LoraConfig
+from populora_agents.config import LARGE, NANO, LoraConfig
 from populora_env.config import GameConfig, RewardConfig, VerifierConfig
 from populora_env.types import Task
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from scripted import save_base
 
-from league.config import RunConfig
+from league.config import EvolveOptions, RunConfig
 from league.run import UsageError, main, parse
 from league.standings import standings
 from league.storage import committed_steps, read_rows, read_table
@@ -126,7 +126,7 @@ def test_a_finished_run_has_a_closing_table_that_follows_from_its_tables(run: tu
     assert committed_steps(out) == [0, 1, 2]
     assert printed.splitlines()[-1] == str(out)
     tables = [read_rows(out, name) for name in ("ratings", "matches", "lineage")]
-    found = standings(*tables, caution=3.0)
+    found = standings(*tables, caution=EvolveOptions().caution)
     assert len(found) == 3
     for one in found:
         (line,) = [line for line in printed.splitlines() if re.search(rf"[│|] {one.member_id} ", line)]

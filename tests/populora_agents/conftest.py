@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from tiny_bases import make_model, make_tokenizer
 
-from populora_agents.bases import NANO, Base
-from populora_agents.lora import LoraConfig
+from populora_agents.bases import Base
+from populora_agents.config import NANO, LoraConfig
 
 
 @pytest.fixture

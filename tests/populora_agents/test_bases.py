@@ -13,7 +13,8 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from tiny_bases import make_model, make_tokenizer
 
 from populora_agents import bases
-from populora_agents.bases import LARGE, NANO, BaseError, load_base, preset_of
+from populora_agents.bases import BaseError, load_base, preset_of
+from populora_agents.config import LARGE, NANO
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,8 @@ from peft import PeftModel, get_peft_model
 from safetensors.torch import save_file
 from tiny_bases import make_model, random_adapter
 
-from populora_agents.lora import (
-    CONFIG_FILE,
-    WEIGHTS_FILE,
-    LoraConfig,
-    LoraFactors,
-    fresh_adapter,
-    load_adapter,
-    save_adapter,
-)
+from populora_agents.config import LoraConfig
+from populora_agents.lora import CONFIG_FILE, WEIGHTS_FILE, LoraFactors, fresh_adapter, load_adapter, save_adapter
 from populora_agents.stack import AdapterStack
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)

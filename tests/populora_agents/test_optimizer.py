@@ -6,8 +6,8 @@ import pytest
 import torch
 from tiny_bases import make_model
 
-from populora_agents.lora import LoraConfig
-from populora_agents.optimizer import AdamConfig, SlotAdamW
+from populora_agents.config import AdamConfig, LoraConfig
+from populora_agents.optimizer import SlotAdamW
 from populora_agents.stack import AdapterStack
 
 

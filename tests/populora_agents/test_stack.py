@@ -16,8 +16,9 @@ from tiny_bases import make_model, random_adapter
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from populora_agents.lora import Adapter, LoraConfig, fresh_adapter
-from populora_agents.optimizer import AdamConfig, SlotAdamW
+from populora_agents.config import AdamConfig, LoraConfig
+from populora_agents.lora import Adapter, fresh_adapter
+from populora_agents.optimizer import SlotAdamW
 from populora_agents.stack import AdapterStack, StackedLinear, plan_rows
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)

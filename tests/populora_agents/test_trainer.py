@@ -14,11 +14,10 @@ from peft import get_peft_model
 from tiny_bases import make_model, random_adapter
 from torch import nn
 
-from populora_agents.lora import LoraConfig
+from populora_agents.config import AdamConfig, LoraConfig, TrainerConfig
 from populora_agents.losses import clipped_objective
-from populora_agents.optimizer import AdamConfig
 from populora_agents.stack import AdapterStack
-from populora_agents.trainer import Trainer, TrainerConfig
+from populora_agents.trainer import Trainer
 from populora_agents.types import Rollout
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)

@@ -6,7 +6,8 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from populora_agents.lora import Adapter, LoraConfig, LoraFactors, fresh_adapter
+from populora_agents.config import LoraConfig
+from populora_agents.lora import Adapter, LoraFactors, fresh_adapter
 
 END, PAD = "<|end|>", "<|pad|>"
 

@@ -20,7 +20,7 @@ from transformers import (
 
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
-from populora_agents.lora import LoraConfig
+from populora_agents.config import LoraConfig
 from populora_agents.sampling import uniforms
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
