@@ -7,7 +7,6 @@ who plays (the engine) nor what is kept (storage). The phases are in `rounds`, t
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,8 +17,8 @@ import torch
 from safetensors.torch import save
 
 from league.config import RunConfig, known, make_game
-from league.engine import founder_seed
 from league.learning import learning_rate, lora_config, rollouts_of, trainer_config, update_metrics
+from league.lineage import founder_seed
 from league.metrics import step_metrics
 from league.operators import apply
 from league.rounds import (
@@ -33,12 +32,11 @@ from league.rounds import (
     solve,
 )
 from league.rows import problem_row, rollout_rows
-from league.storage import storage_errors
 from league.types import Match, MatchResult, Member, Play, Row, Side
 from populora_agents.advantages import ESTIMATORS, rollout_advantages
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
-from populora_agents.lora import Adapter, fresh_adapter, save_adapter
+from populora_agents.lora import Adapter, adapter_sha256, fresh_adapter, save_adapter
 from populora_agents.prompting import PromptEncoder
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
@@ -153,8 +151,7 @@ class ProgramArena:
         self._forget(slot)
         self._settle(child, adapter)
         self._trainer.reset_slot(slot)
-        with storage_errors("cannot write a temporary file"), tempfile.TemporaryDirectory() as folder:
-            return save_adapter(folder, adapter, self._lora, self._base.name)
+        return adapter_sha256(adapter, self._lora)
 
     def save_adapters(self, members: Sequence[Member], folder: str) -> Mapping[str, str]:
         """Write the members' present weights; see `Arena`."""

@@ -1,206 +1,37 @@
 """All settings of a run: what `python -m league.run` takes as flags and what `config.yaml` holds.
 
-Owns the fields, their checks and their resolution: a field that is None takes the value of the base model's preset, and
-a resolved configuration has no None left in it. Owns no parsing of flags (`run`) and no files (`config_file`).
+Owns the whole and its resolution (groups of fields are in `options`): a field that is None takes the value of the base
+model's preset, and a resolved configuration has no None left in it but `out`.
+Owns no parsing of flags (`run`) and no files (`config_file`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 
 import tyro
 
+from league.options import (
+    FLAT,
+    EvolveOptions,
+    GameOptions,
+    LearnOptions,
+    MachineOptions,
+    PlayOptions,
+    PresetInt,
+    at_least,
+)
 from league.ratings import RatingConstants
-from populora_env.config import GameConfig, RewardConfig, StyleName, VerifierConfig
+from populora_agents.config import Preset
+from populora_env.config import GameConfig, VerifierConfig
 from populora_env.types import Task
-
-if TYPE_CHECKING:
-    from populora_agents.config import Preset
 
 CONFIG_VERSION = 1
 """Grows when a field is renamed or given another meaning; stored in every `config.yaml`."""
 
 _T = TypeVar("_T")
-
-FLAT = tyro.conf.arg(name="")
-"""Mark of a group whose flags carry no prefix."""
-
-_HINT = "(default: the base's preset)"
-PresetInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=_HINT)]
-PresetFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint=_HINT)]
-PresetNames = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint=_HINT)]
-PresetStyle = Annotated[StyleName | None, tyro.conf.arg(metavar="{compact,chat}", help_behavior_hint=_HINT)]
-
-
-def _at_least(owner: object, **floors: float) -> None:
-    """Check fields against floors; None is a field that the preset fills later."""
-    for name, floor in floors.items():
-        value = getattr(owner, name)
-        if value is not None and not value >= floor:
-            raise ValueError(f"`{name}` must be at least {floor:g}, got {value!r}")
-
-
-def _above_zero(owner: object, *names: str) -> None:
-    for name in names:
-        value = getattr(owner, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise ValueError(f"`{name}` must be finite and above 0, got {value!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlayOptions:
-    """How a match is played."""
-
-    references: PresetInt = None
-    """Earlier problems shown to the proposer (K), >= 0; induction shows one, whatever K."""
-    groups: int = 1
-    """Reference sets a match and task, >= 1; each gives one group of proposals."""
-    proposals: PresetInt = None
-    """Proposals from one reference set (P), >= 1."""
-    attempts: PresetInt = None
-    """Attempts at each valid problem (G), >= 1."""
-    induction_inputs: PresetInt = None
-    """Inputs of an induction proposal, >= 2; half of them are hidden from the solver."""
-    style: PresetStyle = None
-    """How prompts are written."""
-    proposal_tokens: PresetInt = None
-    """Longest proposal, in tokens, >= 1."""
-    answer_tokens: PresetInt = None
-    """Longest answer, in tokens, >= 1."""
-    temperature: float = 1.0
-    """Sampling temperature in training, > 0."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _at_least(self, references=0, groups=1, proposals=1, attempts=1, induction_inputs=2)
-        _at_least(self, proposal_tokens=1, answer_tokens=1)
-        _above_zero(self, "temperature")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdamOptions:
-    """The optimiser of every member."""
-
-    beta1: float = 0.9
-    """Decay of Adam's first moment, in [0, 1)."""
-    beta2: float = 0.999
-    """Decay of Adam's second moment, in [0, 1)."""
-    eps: float = 1e-8
-    """Added to the root of Adam's second moment, > 0."""
-    weight_decay: float = 0.0
-    """Decoupled, times the learning rate; >= 0."""
-    max_grad_norm: float = 1.0
-    """Longer gradients of a member are scaled down to it, > 0."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _at_least(self, beta1=0, beta2=0, weight_decay=0)
-        _above_zero(self, "eps", "max_grad_norm")
-        if not (self.beta1 < 1 and self.beta2 < 1):
-            raise ValueError(f"`beta1` and `beta2` must be below 1, got {self.beta1!r} and {self.beta2!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearnOptions:
-    """What the adapters are and how they learn."""
-
-    lora_rank: PresetInt = None
-    """Rank r of every adapter, >= 1."""
-    alpha: PresetFloat = None
-    """LoRA's alpha, > 0; a delta is scaled by alpha / r."""
-    targets: PresetNames = None
-    """Last names of the linear maps to adapt."""
-    teacher_learning_rate: PresetFloat = None
-    """Step size of the teachers' Adam, > 0."""
-    student_learning_rate: PresetFloat = None
-    """Step size of the students' Adam, > 0."""
-    estimator: Literal["reinforce_pp_baseline", "grpo"] = "reinforce_pp_baseline"
-    """How rewards become advantages."""
-    clip_low: float = 0.2
-    """The probability ratio counts down to 1 - clip_low; in [0, 1)."""
-    clip_high: float = 0.28
-    """The probability ratio counts up to 1 + clip_high; >= 0."""
-    max_ratio: float = 10.0
-    """Bound on the probability ratio of any token, > 1 + clip_high."""
-    micro_batch_tokens: int = 16384
-    """Most tokens in one forward and backward, >= 1; bounds memory, not the result."""
-    adam: Annotated[AdamOptions, FLAT] = field(default_factory=AdamOptions)
-    """The optimiser."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _at_least(self, lora_rank=1, clip_low=0, clip_high=0, max_ratio=1 + self.clip_high, micro_batch_tokens=1)
-        _above_zero(self, "alpha", "teacher_learning_rate", "student_learning_rate")
-        if self.targets is not None and not self.targets:
-            raise ValueError("`targets` must name at least one linear map")
-        if not self.clip_low < 1:
-            raise ValueError(f"`clip_low` must be below 1, got {self.clip_low!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvolveOptions:
-    """Who is replaced, and by whose child."""
-
-    evolution: bool = True
-    """Replace the worst of each side every `evolve_every` steps."""
-    evolve_every: PresetInt = None
-    """Steps between two evolutions (k), >= 1."""
-    operators: Annotated[
-        tuple[str, ...] | None,
-        tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all but controls)"),
-    ] = None
-    """Operators that make children; names that do not exist are refused with the list of those that do."""
-    fraction: float = 0.25
-    """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes."""
-    caution: float = 1.0
-    """Members are compared by mu - caution x sigma, >= 0."""
-    min_age: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: twice evolve_every)")] = (
-        None
-    )
-    """Steps that a member lives at least, >= 0: a child's rating is uncertain and would be the lowest at once."""
-    crossover_probability: float = 0.5
-    """Share of children with two parents, in [0, 1]."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _at_least(self, evolve_every=1, caution=0, min_age=0)
-        for name in ("fraction", "crossover_probability"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"`{name}` must be in [0, 1], got {getattr(self, name)!r}")
-        if self.operators is not None and (not self.operators or len(set(self.operators)) != len(self.operators)):
-            raise ValueError(f"`operators` must name at least one and none twice, got {self.operators!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GameOptions:
-    """The rest of the game's rules; what a preset decides is in `PlayOptions`."""
-
-    rewards: RewardConfig = field(default_factory=RewardConfig)
-    """What the two roles are paid."""
-    seed_problems: int = 256
-    """Problems of our own generator with which the buffer of each task begins, >= 1."""
-    buffer_size: int = 16384
-    """Problems kept a task; the oldest go first. At least `seed_problems`."""
-    max_action_chars: int = 16384
-    """Longer actions are malformed, >= 64."""
-    max_answer_chars: int = 512
-    """Longest literal a solver may write, in characters, >= 16; the verifier has a field of the same name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineOptions:
-    """What the machine gives, and what it keeps."""
-
-    threads: int = 0
-    """Threads of torch, >= 0; 0 takes all cores."""
-    save_every: int = 5
-    """Steps between two savings of adapters and optimiser, >= 1; newborn and last adapters are always saved."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _at_least(self, threads=0, save_every=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +71,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Check the ranges, those that hang together included."""
-        _at_least(self, teachers=1, students=1, steps=0, seed=0)
+        at_least(self, teachers=1, students=1, steps=0, seed=0)
         if self.seed >= 1 << 63:
             raise ValueError(f"`seed` must be below 2**63, got {self.seed!r}")
         if not self.base:

@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -43,9 +43,7 @@ def load_config(text: str) -> RunConfig:
     version = values.pop("config_version", None)
     if version != CONFIG_VERSION:
         raise ConfigError(f"`config_version` must be {CONFIG_VERSION}, got {version!r}")
-    config = _build(RunConfig, values, "")
-    assert_type: RunConfig = config
-    return assert_type
+    return cast(RunConfig, _build(RunConfig, values, ""))
 
 
 def _plain(value: Any) -> Any:

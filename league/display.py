@@ -18,9 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from league.engine import StepReport
 from league.standings import Standing
-from league.types import Row
+from league.types import Row, StepReport
 
 _PLAIN_WIDTH = 140
 _LONGEST_SHOWN = 2000

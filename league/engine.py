@@ -8,115 +8,27 @@ the step, so the engine holds no generator.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Protocol
+from dataclasses import replace
 
 from league import lineage, seeds
 from league.matchmaking import make_matches
-from league.ratings import RatingConstants, rate
+from league.ratings import rate
+from league.rules import Rules
 from league.selection import Replacement, select
-from league.types import Arena, Match, MatchResult, Member, Play, Rating, Row, Side
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breeding:
-    """What the engine has to know of one operator."""
-
-    arity: int
-    """Number of parents, 1 or 2."""
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    """Handed to the arena and kept in the lineage."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The rules of one league."""
-
-    teachers: int
-    """Members of that side, >= 1."""
-    students: int
-    """Members of that side, >= 1."""
-    steps: int
-    """Steps after the founding, >= 0."""
-    seed: int = 0
-    """Root of all randomness, >= 0."""
-    ratings: RatingConstants = field(default_factory=RatingConstants)
-    """Constants of the ratings; their prior is the rating of founders and children."""
-    evolve_every: int | None = None
-    """Steps between two evolutions, >= 1; None never evolves."""
-    operators: Mapping[str, Breeding] = field(default_factory=dict)
-    """Operators by name; at least one where there is evolution."""
-    fraction: float = 0.25
-    """Share of each side that is replaced, in [0, 1]."""
-    caution: float = 1.0
-    """Members are compared by mu - caution x sigma, >= 0."""
-    min_age: int = 0
-    """Steps that a member lives at least, >= 0."""
-    crossover_probability: float = 0.5
-    """Share of children with two parents, in [0, 1]."""
-    save_every: int = 5
-    """Steps between two savings of weights and state, >= 1; the last step always saves."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges that selection does not check."""
-        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1}
-        for name, floor in floors.items():
-            if getattr(self, name) < floor:
-                raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")
-        if self.evolve_every is not None and (self.evolve_every < 1 or not self.operators):
-            raise ValueError("evolution needs `evolve_every` of at least 1 and at least one of `operators`")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Birth:
-    """A member that was replaced by a child."""
-
-    child: Member
-    victim: Member
-    operator: str
-    parents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepReport:
-    """One committed step, for whoever watches."""
-
-    step: int
-    results: tuple[MatchResult, ...]
-    births: tuple[Birth, ...]
-    metrics: Mapping[str, float]
-    seconds: Mapping[str, float]
-
-
-class Recorder(Protocol):
-    """Where a league is kept; `league.storage.RunFolder` is one."""
-
-    def commit(self, step: int, tables: Mapping[str, Sequence[Row]], metrics: Mapping[str, Any]) -> None:
-        """Keep one step; it exists once this returns."""
-        ...
-
-    def adapters(self) -> AbstractContextManager[Path]:
-        """Give the folder for `save_adapters`; what was written is durable at the end."""
-        ...
-
-    def state(self, step: int) -> AbstractContextManager[Path]:
-        """Give a folder for `save_state`; it replaces the state before at the end."""
-        ...
-
-
-class Watcher(Protocol):
-    """Somebody who is told what happened."""
-
-    def committed(self, report: StepReport) -> None:
-        """Hear of a step that was committed; step 0 is the founding."""
-        ...
-
-
-def founder_seed(root: int, member_id: str) -> int:
-    """Return the seed of a founder's first weights, as the lineage names it and an arena shall use it."""
-    return seeds.seed(root, 0, lineage.FOUNDER, member_id)
+from league.types import (
+    Arena,
+    Birth,
+    Match,
+    MatchResult,
+    Member,
+    Play,
+    Rating,
+    Recorder,
+    Row,
+    Side,
+    StepReport,
+    Watcher,
+)
 
 
 class League:
@@ -152,7 +64,7 @@ class League:
             "lineage": [
                 lineage.founder_row(
                     member,
-                    seed=founder_seed(rules.seed, member.member_id),
+                    seed=lineage.founder_seed(rules.seed, member.member_id),
                     adapter_sha256=hashes[member.member_id],
                 )
                 for member in self.members

@@ -6,12 +6,12 @@ Pure. Owns which rollouts share a baseline and which are whitened together. Owns
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from league.config import RunConfig, known
+from league.lineage import side_of
 from league.rounds import PlayedRound
 from league.types import Side
-from populora_agents.config import AdamConfig, LoraConfig, TrainerConfig
+from populora_agents.config import LoraConfig, TrainerConfig
 from populora_agents.types import Rollout, UpdateReport
 from populora_env.types import Role
 
@@ -31,7 +31,7 @@ def trainer_config(config: RunConfig) -> TrainerConfig:
         max_ratio=learn.max_ratio,
         temperature=config.play.temperature,
         micro_batch_tokens=learn.micro_batch_tokens,
-        adam=AdamConfig(**asdict(learn.adam)),
+        adam=learn.adam,
     )
 
 
@@ -59,7 +59,7 @@ def update_metrics(report: UpdateReport) -> dict[str, float]:
     """Return the update's numbers, as means over the members of each side."""
     metrics: dict[str, float] = {}
     for side in Side:
-        members = [update for name, update in report.members.items() if name.startswith(side.value)]
+        members = [update for name, update in report.members.items() if side_of(name) is side]
         for name in ("tokens", "loss", "grad_norm", "clip_fraction", "entropy", "logprob_gap"):
             if members:
                 metrics[f"{side.value}/{name}"] = sum(getattr(one, name) for one in members) / len(members)
@@ -67,6 +67,6 @@ def update_metrics(report: UpdateReport) -> dict[str, float]:
 
 
 def learning_rate(config: RunConfig, side: Side) -> float:
-    """Return the step size of a side, of a resolved configuration."""
+    """Return the learning rate of a side, of a resolved configuration."""
     learn = config.learn
     return known(learn.teacher_learning_rate if side is Side.TEACHER else learn.student_learning_rate)

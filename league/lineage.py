@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from league import seeds
 from league.selection import Replacement
 from league.types import Member, Row, Side
 
 FOUNDER = "founder"
 """What the lineage table names as the operator of members without parents."""
 
-_MEMBER_ID = re.compile(r"(?P<side>[a-z]+)_(?P<number>\d+)")
+_MEMBER_ID = re.compile(rf"(?P<side>{'|'.join(Side)})_(?P<number>\d+)")
 
 
 def found(teachers: int, students: int) -> tuple[Member, ...]:
@@ -33,6 +34,20 @@ def found(teachers: int, students: int) -> tuple[Member, ...]:
     )
 
 
+def founder_seed(root: int, member_id: str) -> int:
+    """Return the seed of a founder's first weights, as the lineage names it and an arena shall use it."""
+    return seeds.seed(root, 0, FOUNDER, member_id)
+
+
+def side_of(member_id: str) -> Side:
+    """Return the side that an id names.
+
+    Raises:
+        ValueError: It is not one of ours.
+    """
+    return Side(_parsed(member_id)["side"])
+
+
 def next_member_id(side: Side, used: Collection[str]) -> str:
     """Return the side's next id: one above the largest number in use.
 
@@ -45,12 +60,17 @@ def next_member_id(side: Side, used: Collection[str]) -> str:
     """
     largest = -1
     for member_id in used:
-        match = _MEMBER_ID.fullmatch(member_id)
-        if match is None:
-            raise ValueError(f"`used` must hold ids like 'teacher_0', got {member_id!r}")
+        match = _parsed(member_id)
         if match["side"] == side.value:
             largest = max(largest, int(match["number"]))
     return f"{side.value}_{largest + 1}"
+
+
+def _parsed(member_id: str) -> re.Match[str]:
+    match = _MEMBER_ID.fullmatch(member_id)
+    if match is None:
+        raise ValueError(f"expected ids like 'teacher_0', got {member_id!r}")
+    return match
 
 
 def bear(replacements: Sequence[Replacement], used: Collection[str], *, step: int) -> tuple[Member, ...]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from league import seeds
-from league.config import PlayOptions, known
+from league.config import known
+from league.options import PlayOptions
 from league.types import Match, Member
 from populora_agents.types import Backend, Completion, Request
 from populora_env.buffer import ProblemBuffer
@@ -73,8 +74,10 @@ class PlayedRound:
     group_id: str
     """Of the proposals from the same reference set."""
     exec_ms: float = 0.0
-    _proposer: Seat | None = None
+    """Time of the proposal in the sandbox, in milliseconds; 0 when it was malformed."""
     solvers: list[Seat] = field(default_factory=list)
+    """Those who have attempted, in seat order."""
+    _proposer: Seat | None = field(default=None, init=False)
 
     @property
     def proposer(self) -> Seat:

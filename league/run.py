@@ -1,7 +1,8 @@
 """The main command: `python -m league.run --teachers 4 --students 4`.
 
-Owns the way from flags to a finished run folder, and the exit status: 0 done, 1 the sandbox cannot be trusted here, 2
-something the user has to change (flags, paths, base, disk), 130 interrupted. Heavy imports wait until the flags hold.
+Owns the way from flags to a finished run folder, and the exit status: 0 done, 1 the sandbox cannot be trusted here or a
+member diverged, 2 something the user has to change (flags, paths, base, disk), 130 interrupted. Heavy imports wait
+until the flags hold.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from league.config import EvolveOptions, RunConfig, known, resolve
+from league.config import RunConfig, known, resolve
 from league.config_file import ConfigError, dump_config, load_config
 from league.display import Display, complain
+from league.lineage import side_of
 from league.machine import prepare_torch
+from league.options import EvolveOptions
 from league.schemas import SCHEMA_VERSION
 from league.storage import RunFolder, StorageError, read_rows, refuse_existing
+from populora_agents.types import DivergedError
 
 if TYPE_CHECKING:
     from league.arena import ProgramArena
-    from league.engine import Rules
+    from league.rules import Rules
 
 PROGRAM = "python -m league.run"
 _NOTE = """
@@ -128,15 +132,13 @@ def _main(arguments: Sequence[str]) -> int:
     config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
     from league.arena import make_arena  # torch takes seconds to import
     from league.operators import OPERATORS
-    from populora_agents.bases import BaseError, load_base
+    from populora_agents.bases import load_base
     from populora_env.verifier import SandboxError
 
     try:
         base = load_base(config.base)
         config = resolve(config, base.preset, {name: not operator.control for name, operator in OPERATORS.items()})
         arena = make_arena(config, base)
-    except BaseError as error:
-        raise UsageError(str(error)) from error
     except ValueError as error:
         raise UsageError(str(error)) from error
     except SandboxError as error:
@@ -148,7 +150,18 @@ def _main(arguments: Sequence[str]) -> int:
         except SandboxError as error:
             complain(f"the sandbox: {error}; committed steps are kept in {out}")
             return 1
+        except DivergedError as error:
+            complain(f"{error}; committed steps are kept in {out}, {_advice(config, error)}")
+            return 1
     return 0
+
+
+def _advice(config: RunConfig, error: DivergedError) -> str:
+    """Return what to change after members have diverged."""
+    sides = sorted({side_of(member_id).value for member_id in error.members}, reverse=True)
+    rates = {"teacher": config.learn.teacher_learning_rate, "student": config.learn.student_learning_rate}
+    flags = " and ".join(f"--{side}-learning-rate (now {rates[side]:g})" for side in sides)
+    return f"lower {flags} and run again"
 
 
 def _play(config: RunConfig, arena: ProgramArena, out: Path, run_id: str) -> None:
@@ -179,8 +192,8 @@ def report(run: Path, display: Display, *, caution: float) -> None:
 
 def make_rules(config: RunConfig) -> Rules:
     """Return the engine's rules of a resolved configuration."""
-    from league.engine import Breeding, Rules
     from league.operators import OPERATORS
+    from league.rules import Breeding, Rules
 
     evolve: EvolveOptions = config.evolve
     return Rules(

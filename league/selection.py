@@ -24,7 +24,7 @@ class Replacement:
     """Better one first, distinct; survivors, except that the only member of a side is the parent of its own child."""
 
 
-def ranked(members: Sequence[Member], ratings: Mapping[str, Rating], c: float) -> list[Member]:
+def worst_first(members: Sequence[Member], ratings: Mapping[str, Rating], c: float) -> list[Member]:
     """Return the members, worst first, by lower confidence bound mu - c sigma.
 
     Among equals the older goes first, then the one in the lower slot.
@@ -106,7 +106,7 @@ def select(
         raise ValueError(f"`arities` must name operators of arity 1 or 2, got {dict(arities)!r}")
     plan: list[Replacement] = []
     for side in Side:
-        order = ranked([member for member in members if member.side is side], ratings, c)
+        order = worst_first([member for member in members if member.side is side], ratings, c)
         old_enough = [member for member in order if step - member.born >= min_age]
         victims = old_enough[: count_victims(len(order), fraction)]
         survivors = [member for member in order if member not in victims] or order

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from league.lineage import side_of
 from league.types import Rating, Row, Side
 
 
@@ -59,7 +60,7 @@ def standings(
 
 def _standing(birth: Row, rating: Rating, matches: Sequence[Row], caution: float) -> Standing:
     member_id = birth["child_id"]
-    side = Side(member_id.rpartition("_")[0])
+    side = side_of(member_id)
     own = [row for row in matches if row["kind"] == "train" and row[f"{side.value}_id"] == member_id]
     observed = [row["observed"] for row in own if row["observed"] is not None]
     outcomes = [row["outcome"] for row in own]

@@ -81,6 +81,16 @@ class RunFolder:
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
             _append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
             _write(marker, _json({"step": step, "tables": written}))
+            self._drop_states_before(step)
+
+    def _drop_states_before(self, step: int) -> None:
+        """Remove the states that the one of this step replaces, if there is one."""
+        states = self.path / "state"
+        if (states / f"step={step}").is_dir():
+            for older in states.iterdir():
+                if older.name != f"step={step}":
+                    # What cannot be removed takes room but misleads nobody: the step is committed.
+                    shutil.rmtree(older, ignore_errors=True)
 
     @contextmanager
     def adapters(self) -> Iterator[Path]:
@@ -98,7 +108,9 @@ class RunFolder:
 
     @contextmanager
     def state(self, step: int) -> Iterator[Path]:
-        """Give a folder to write the state of `step` into; it takes its place, and the state before goes, at the end.
+        """Give a folder to write the state of `step` into; it takes its place at the end.
+
+        The state before goes when `step` is committed, so that the last committed step that had one keeps it.
 
         Raises:
             StorageError: The folder cannot be written; the state before stands.
@@ -114,9 +126,6 @@ class RunFolder:
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
-            for older in final.parent.iterdir():
-                if older != final:
-                    shutil.rmtree(older)
 
 
 def refuse_existing(path: Path) -> None:
@@ -249,16 +258,3 @@ def _remove(path: Path, *, keep: bool) -> None:
         shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
     if not keep:
         shutil.rmtree(path, ignore_errors=True)
-
-
-__all__ = [
-    "SCHEMAS",
-    "RunFolder",
-    "StorageError",
-    "committed_steps",
-    "read_metrics",
-    "read_rows",
-    "read_table",
-    "refuse_existing",
-    "storage_errors",
-]

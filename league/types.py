@@ -1,13 +1,16 @@
-"""The nouns of the league: sides, members, matches, ratings, and the `Arena` in which matches are played.
+"""The nouns of the league: sides, members, matches, ratings, reports.
 
+Owns the seams too: the `Arena` in which matches are played, the `Recorder` that keeps them, the `Watcher` that is told.
 Knows nothing of programs or language models: the same engine plays classic games.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from populora_agents.types import AdapterVersion
@@ -45,7 +48,7 @@ class Member:
     slot: int
     """Place on its side, 0-based; a child takes its predecessor's."""
     version: int = 0
-    """Grows by one with every update."""
+    """Grows by one with every step in which it plays, whether its weights moved or not."""
     born: int = 0
     """Step of birth."""
 
@@ -93,6 +96,51 @@ class Play:
     """Wall clock by phase (propose, solve, verify, update)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Birth:
+    """A member that was replaced by a child."""
+
+    child: Member
+    victim: Member
+    operator: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """One committed step, for whoever watches."""
+
+    step: int
+    results: tuple[MatchResult, ...]
+    births: tuple[Birth, ...]
+    metrics: Mapping[str, float]
+    seconds: Mapping[str, float]
+
+
+class Recorder(Protocol):
+    """Where a league is kept; `league.storage.RunFolder` is one."""
+
+    def commit(self, step: int, tables: Mapping[str, Sequence[Row]], metrics: Mapping[str, Any]) -> None:
+        """Keep one step; it exists once this returns."""
+        ...
+
+    def adapters(self) -> AbstractContextManager[Path]:
+        """Give the folder for `save_adapters`; what was written is durable at the end."""
+        ...
+
+    def state(self, step: int) -> AbstractContextManager[Path]:
+        """Give a folder for `save_state`; it is kept until the next one's step is committed."""
+        ...
+
+
+class Watcher(Protocol):
+    """Somebody who is told what happened."""
+
+    def committed(self, report: StepReport) -> None:
+        """Hear of a step that was committed; step 0 is the founding."""
+        ...
+
+
 class Arena(Protocol):
     """Where members play and learn. The engine decides who; the arena knows how."""
 
@@ -103,8 +151,11 @@ class Arena(Protocol):
     def play(self, matches: Sequence[Match], *, step: int) -> Play:
         """Play one step's matches, all members of a phase in one batch, and learn from them in one update.
 
-        Members' versions are as named in the matches; after the call every member that took part in an
-        update stands one version higher.
+        Members' versions are as named in the matches; after the call every member of a match stands one version higher,
+        also one that found nothing to learn and whose weights are what they were.
+
+        Raises:
+            DivergedError: A member's numbers are no longer finite; the step cannot be committed.
         """
         ...
 

@@ -1,6 +1,7 @@
 """Base models: where they come from, and the settings that go with their size.
 
-Owns loading and which preset belongs to which base. Weights are read from safetensors only, code from a model folder is never run.
+Owns loading, and which preset belongs to which base (`config` has the presets). Weights are read from safetensors only,
+code from a model folder is never run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NANO_VERSIONS = ("nano-1",)
 
 _WEIGHTS = Path(__file__).parent / "nano" / "weights"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_HUB_TIMEOUT_S = 10.0
+_HUB_TIMEOUT_S = 4.0
 _WANTED_FILES = ["*.json", "*.safetensors", "*.jinja", "*.txt", "*.model"]
 _LONGEST_REASON = 200
 
@@ -127,23 +128,50 @@ def _locate(name: str) -> Path | None:
 
 
 def _fetch(name: str) -> Path:
-    """Return the folder of a hub model, fetched or from the cache."""
-    online = _hub_answers(name)
+    """Return the folder of a hub model: what the local cache holds, else fetched.
+
+    A model that lies in the cache is taken as it is and the hub is not asked, so that a run neither waits for the
+    network nor changes because of it.
+    """
+    cached = _cached(name)
+    if cached is not None and _is_whole(cached):
+        return cached
+    _ask_hub(name)
     try:
-        return Path(snapshot_download(name, allow_patterns=_WANTED_FILES, local_files_only=not online))
-    except LocalEntryNotFoundError:
-        raise BaseError(f"base {name!r}: the hub does not answer, and its cache has no such model") from None
+        return Path(snapshot_download(name, allow_patterns=_WANTED_FILES))
     except Exception as error:
         # httpx, requests, OSError, ...: which one a broken download raises depends on the version.
         _LOG.debug("base %r could not be fetched", name, exc_info=True)
         raise BaseError(f"base {name!r}: it cannot be fetched ({_reason(error)})") from None
 
 
-def _hub_answers(name: str) -> bool:
-    """Return whether the hub can be asked, after one try; its client would try for most of a minute.
+def _cached(name: str) -> Path | None:
+    """Return the cache's folder of a hub model, None when there is none."""
+    try:
+        return Path(snapshot_download(name, allow_patterns=_WANTED_FILES, local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a download into the cache came to its end: settings, tokenizer, and all shards of the weights."""
+    if _missing(folder) is not None:
+        return False
+    for index in folder.glob("*.safetensors.index.json"):
+        try:
+            shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        except (ValueError, KeyError, AttributeError, TypeError, OSError):
+            return False
+        if not all((folder / shard).is_file() for shard in shards):
+            return False
+    return True
+
+
+def _ask_hub(name: str) -> None:
+    """Try the hub once, in silence, before its client is let loose, which tries for most of a minute and prints.
 
     Raises:
-        BaseError: It answers that there is no such model.
+        BaseError: It does not answer, or answers that there is no such model.
     """
     try:
         HfApi().model_info(name, timeout=_HUB_TIMEOUT_S)
@@ -152,18 +180,24 @@ def _hub_answers(name: str) -> bool:
     except Exception:
         # As in `_fetch`.
         _LOG.debug("the hub does not answer", exc_info=True)
-        return False
-    return True
+        raise BaseError(f"base {name!r}: the hub does not answer, and its cache has no such model") from None
 
 
 def _check_folder(name: str, folder: Path) -> None:
     """Say what is missing before transformers says it at length."""
+    if (missing := _missing(folder)) is not None:
+        raise BaseError(f"base {name!r}: {missing}")
+
+
+def _missing(folder: Path) -> str | None:
+    """Return what a model folder lacks, None when it has all that is needed."""
     if not (folder / "config.json").is_file():
-        raise BaseError(f"base {name!r}: no model folder, config.json is missing")
+        return "no model folder, config.json is missing"
     if not any(folder.glob("*.safetensors")):
-        raise BaseError(f"base {name!r}: no weights, the folder has no .safetensors file")
+        return "no weights, the folder has no .safetensors file"
     if not any((folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json", "vocab.json")):
-        raise BaseError(f"base {name!r}: no tokenizer, tokenizer.json is missing")
+        return "no tokenizer, tokenizer.json is missing"
+    return None
 
 
 def _read(name: str, folder: Path, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

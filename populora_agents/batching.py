@@ -39,12 +39,17 @@ class MicroBatch:
     @property
     def position_ids(self) -> Tensor:
         """int64 [R, P + C]: each token's place in its own row."""
-        return (self.mask.cumsum(dim=1) - 1).clamp_(min=0)
+        return positions(self.mask)
 
     @property
     def targets(self) -> Tensor:
         """int64 [N]: the sampled tokens, row by row."""
         return self.input_ids[:, -self.completion_columns :][self.sampled]
+
+
+def positions(mask: Tensor) -> Tensor:
+    """Return each token's place in its own row, int64 [R, T] from a mask of that shape: padding does not count."""
+    return (mask.cumsum(dim=1) - 1).clamp_(min=0)
 
 
 def micro_batches(

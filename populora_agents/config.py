@@ -58,8 +58,11 @@ class AdamConfig:
         """Check the ranges."""
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1):
             raise ValueError(f"`beta1` and `beta2` must lie in [0, 1), got {self.beta1!r} and {self.beta2!r}")
-        if not (self.eps > 0 and self.weight_decay >= 0 and self.max_grad_norm > 0):
-            raise ValueError("`eps` and `max_grad_norm` must be above 0, `weight_decay` at least 0")
+        if not (0 < self.eps < float("inf") and 0 <= self.weight_decay < float("inf") and self.max_grad_norm > 0):
+            raise ValueError(
+                "expected finite `eps` > 0 and `weight_decay` >= 0, and `max_grad_norm` > 0, got "
+                f"{self.eps!r}, {self.weight_decay!r} and {self.max_grad_norm!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

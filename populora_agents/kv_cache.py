@@ -1,4 +1,4 @@
-"""A key/value cache that grows in place: one column is written a step, instead of copying all columns.
+"""A key/value cache that grows in place: one column is written for each token, instead of copying all columns.
 
 Owns nothing but memory; what is attended to is transformers' affair.
 """

@@ -116,19 +116,29 @@ def save_adapter(folder: str | Path, adapter: Adapter, config: LoraConfig, base_
     Raises:
         ValueError: A rank differs from the config's, or a factor is not finite.
     """
-    tensors: dict[str, Tensor] = {}
-    for module in sorted(adapter):
-        _check_factors(module, adapter[module], config.lora_rank)
-        for name, factor in (("A", adapter[module].A), ("B", adapter[module].B)):
-            key = f"base_model.model.{module}.lora_{name}.weight"
-            tensors[key] = factor.detach().to("cpu").contiguous()
-    payload = save_tensors(tensors, metadata={"format": "pt"})
+    payload = _payload(adapter, config)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / WEIGHTS_FILE).write_bytes(payload)
     text = json.dumps(_peft_config(config, base_name), indent=2, sort_keys=True)
     (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
     return hashlib.sha256(payload).hexdigest()
+
+
+def adapter_sha256(adapter: Adapter, config: LoraConfig) -> str:
+    """Return what `save_adapter` would return, without writing anything; raises as it does."""
+    return hashlib.sha256(_payload(adapter, config)).hexdigest()
+
+
+def _payload(adapter: Adapter, config: LoraConfig) -> bytes:
+    """Return the bytes of `adapter_model.safetensors`."""
+    tensors: dict[str, Tensor] = {}
+    for module in sorted(adapter):
+        _check_factors(module, adapter[module], config.lora_rank)
+        for name, factor in (("A", adapter[module].A), ("B", adapter[module].B)):
+            key = f"base_model.model.{module}.lora_{name}.weight"
+            tensors[key] = factor.detach().to("cpu").contiguous()
+    return save_tensors(tensors, metadata={"format": "pt"})
 
 
 def load_adapter(folder: str | Path) -> tuple[Adapter, LoraConfig]:

@@ -5,7 +5,7 @@ Owns moments, step counts and clipping. Owns no gradients: they lie in the stack
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,15 @@ from torch import Tensor
 
 from populora_agents.config import AdamConfig
 from populora_agents.stack import AdapterStack
+
+
+class NonFiniteGradientError(FloatingPointError):
+    """Gradients that cannot be followed; no slot has moved."""
+
+    def __init__(self, slots: Sequence[int]) -> None:
+        """Name the slots."""
+        super().__init__(f"the gradients of slots {list(slots)!r} are not finite, nothing was updated")
+        self.slots = tuple(slots)
 
 
 class SlotAdamW:
@@ -42,13 +51,13 @@ class SlotAdamW:
             The norm of each slot's gradient before clipping.
 
         Raises:
-            FloatingPointError: A gradient is not finite; no slot has moved then.
+            NonFiniteGradientError: A gradient is not finite; no slot has moved then.
         """
         slots = sorted(learning_rates)
         norms = {slot: float(torch.linalg.vector_norm(self._gradients[slot])) for slot in slots}
         broken = [slot for slot, norm in norms.items() if not norm < float("inf")]
         if broken:
-            raise FloatingPointError(f"the gradients of slots {broken!r} are not finite, nothing was updated")
+            raise NonFiniteGradientError(broken)
         for slot in slots:
             self._step_slot(slot, learning_rates[slot], norms[slot])
         return norms

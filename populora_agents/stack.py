@@ -1,6 +1,7 @@
 """`AdapterStack`: the adapters of all members side by side over one frozen base; one forward serves them all.
 
-Owns the stacked factors and the routing of rows to them. Owns no learning (`optimizer`, `trainer`), no text, no files.
+Owns the stacked factors and the forward through them. Owns no routing plan (`routing`), no learning (`optimizer`,
+`trainer`), no text, no files.
 
 Symbols: M slots, S of them active in a forward, R rows, n rows an active slot after padding, T tokens a row, r rank.
 """
@@ -8,120 +9,21 @@ Symbols: M slots, S of them active in a forward, R rows, n rows an active slot a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from populora_agents.config import LoraConfig
 from populora_agents.lora import Adapter, LoraFactors, target_modules
+from populora_agents.routing import RoutingPlan, RowSlots, Switch, plan_rows
 
 # The factors are strided views on purpose; autograd adds into them in place all the same, and says so once.
 warnings.filterwarnings(
     "ignore", message="grad and param do not obey the gradient layout contract", category=UserWarning
 )
-
-BARE = -1
-"""Slot of rows that the bare base serves."""
-
-
-RowSlots = Sequence[int | None] | NDArray[np.int64]
-"""The slot of each row of a forward; None or -1 is the bare base."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoutingPlan:
-    """How the rows of one forward map to slots, worked out once and used by every layer."""
-
-    rows: int
-    slots: slice | Tensor
-    """The active slots: a slice where they are neighbours (no copy of factors), else int64 [S]."""
-    count: int
-    """S."""
-    width: int
-    """n."""
-    gather: Tensor | None
-    """int64 [S * n]: the row that stands at each padded place; None when the rows stand there already."""
-    places: Tensor | None
-    """int64 [routed rows]: the padded place of each routed row."""
-    routed: Tensor | None
-    """int64 [routed rows]: the rows that `places` speaks of; None when all rows are routed, in order."""
-
-
-def plan_rows(row_slots: RowSlots, slots: int, device: torch.device | str = "cpu") -> RoutingPlan | None:
-    """Sort rows by slot and pad every active slot to the same count.
-
-    Args:
-        row_slots: One a row.
-        slots: M.
-        device: Where the index tensors live.
-
-    Returns:
-        The plan, or None when no row has an adapter.
-
-    Raises:
-        ValueError: A slot does not exist.
-    """
-    if isinstance(row_slots, np.ndarray):
-        wanted = row_slots
-    else:
-        wanted = np.array([BARE if slot is None else slot for slot in row_slots], dtype=np.int64)
-    if wanted.size and (wanted.min() < BARE or wanted.max() >= slots):
-        raise ValueError(f"`row_slots` must lie in -1..{slots - 1}, got {sorted(set(wanted.tolist()))!r}")
-    routed = np.flatnonzero(wanted != BARE)
-    if not routed.size:
-        return None
-    order = routed[np.argsort(wanted[routed], kind="stable")]
-    active, starts, counts = np.unique(wanted[order], return_index=True, return_counts=True)
-    width = int(counts.max())
-    neighbours = int(active[-1] - active[0]) == len(active) - 1
-    chosen = slice(int(active[0]), int(active[-1]) + 1) if neighbours else torch.from_numpy(active).to(device)
-    if len(routed) == len(wanted) and bool((counts == width).all()) and bool((np.diff(wanted) >= 0).all()):
-        return RoutingPlan(len(wanted), chosen, len(active), width, None, None, None)
-    within = np.arange(len(order)) - np.repeat(starts, counts)
-    places_sorted = np.repeat(np.arange(len(active)) * width, counts) + within
-    # A padded place repeats row 0: its result is never read, so no gradient flows from it.
-    gather = np.zeros(len(active) * width, dtype=np.int64)
-    gather[places_sorted] = order
-    place_of_row = np.empty(len(wanted), dtype=np.int64)
-    place_of_row[order] = places_sorted
-    return RoutingPlan(
-        rows=len(wanted),
-        slots=chosen,
-        count=len(active),
-        width=width,
-        gather=torch.from_numpy(gather).to(device),
-        places=torch.from_numpy(place_of_row[routed]).to(device),
-        routed=None if len(routed) == len(wanted) else torch.from_numpy(routed).to(device),
-    )
-
-
-class _Switch:
-    """The plan in force, shared by a stack and its layers."""
-
-    __slots__ = ("gathered", "plan", "source", "version")
-
-    def __init__(self) -> None:
-        self.set(None)
-
-    def set(self, plan: RoutingPlan | None) -> None:
-        self.plan = plan
-        self.source: Tensor | None = None
-        self.gathered: Tensor | None = None
-        self.version = 0
-
-    def gather(self, x: Tensor, index: Tensor) -> Tensor:
-        """Bring rows to their padded places; q, k and v (gate and up) ask for the same input and share it."""
-        if x.is_inference():
-            return x.index_select(0, index)
-        if self.source is not x or self.version != x._version or self.gathered is None:
-            self.source, self.version, self.gathered = x, x._version, x.index_select(0, index)
-        return self.gathered
 
 
 class StackedLinear(nn.Linear):
@@ -131,7 +33,7 @@ class StackedLinear(nn.Linear):
     factors are no parameters of the model: they belong to the stack.
     """
 
-    def __init__(self, base: nn.Linear, factors: tuple[nn.Parameter, nn.Parameter], scaling: float, switch: _Switch):
+    def __init__(self, base: nn.Linear, factors: tuple[nn.Parameter, nn.Parameter], scaling: float, switch: Switch):
         """Take the place of `base`."""
         nn.Module.__init__(self)
         self.in_features, self.out_features = base.in_features, base.out_features
@@ -210,7 +112,7 @@ class AdapterStack:
         """float [M, P]: row m holds all factors of slot m."""
         self.gradients = torch.zeros_like(self.values)
         """float [M, P]: summed by every backward; the owner of the update zeroes it."""
-        self._switch = _Switch()
+        self._switch = Switch()
         self._layers: dict[str, StackedLinear] = {}
         offset = 0
         for path, module in modules.items():

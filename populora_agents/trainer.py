@@ -21,9 +21,9 @@ from torch.nn import functional
 from populora_agents.batching import MicroBatch, micro_batches
 from populora_agents.config import TrainerConfig
 from populora_agents.losses import clipped_objective
-from populora_agents.optimizer import SlotAdamW
+from populora_agents.optimizer import NonFiniteGradientError, SlotAdamW
 from populora_agents.stack import AdapterStack
-from populora_agents.types import MemberUpdate, Rollout, UpdateReport
+from populora_agents.types import DivergedError, MemberUpdate, Rollout, UpdateReport
 
 
 class Trainer:
@@ -42,11 +42,13 @@ class Trainer:
         slots: Mapping[str, int],
         learning_rates: Mapping[str, float],
     ) -> UpdateReport:
-        """Take one step with every member that has something to learn.
+        """Update every member that has something to learn.
 
-        The loss of a member is the mean of the clipped objective over all its sampled tokens, long and short rollouts
-        alike; losses of members are summed, so that they do not touch each other. Rollouts whose advantage is 0 have no
-        gradient and are not computed. A member that has no others stays bit-identical, moments and count included.
+        The loss of a member is the mean, per token, of the clipped objective over all its sampled tokens of all roles
+        and tasks: a long rollout weighs more than a short one. Losses of members are summed, so that they do not touch
+        each other. Rollouts whose advantage is 0 have no gradient and are not computed, but their tokens count in the
+        mean. A member that has no others stays bit-identical, moments and count included. Source: paper.md, Policy
+        optimisation (token-level, a mean per member, summed over members).
 
         Args:
             rollouts: Of any members, in any order; may be empty.
@@ -59,8 +61,10 @@ class Trainer:
             is by the sampler's log-probabilities, `logprob_gap` over the tokens that were computed.
 
         Raises:
-            ValueError: An advantage or a log-probability is missing or not finite, or a member has no slot of its own.
-            FloatingPointError: A gradient is not finite (a diverged member); nothing was updated.
+            ValueError: An advantage or a log-probability is missing, an advantage is not finite, or a member has no
+                slot of its own.
+            DivergedError: A member's gradients, or the log-probabilities it sampled with, are not finite; nothing was
+                updated.
         """
         began = time.perf_counter()
         values = _checked(rollouts, advantages, slots, learning_rates)
@@ -74,7 +78,10 @@ class Trainer:
         row_slots = [slots[rollout.member_id] for rollout in rollouts]
         for batch in micro_batches(rollouts, learning, row_slots, self._config.micro_batch_tokens):
             self._backward(batch, rollouts, values, row_slots, tally)
-        norms = self._optimizer.step({slots[member]: learning_rates[member] for member in active})
+        try:
+            norms = self._optimizer.step({slots[member]: learning_rates[member] for member in active})
+        except NonFiniteGradientError as error:
+            raise DivergedError([one for one in active if slots[one] in error.slots], "gradients are") from error
         reports = {member: tally[member].report(norms.get(slots[member], 0.0)) for member in members}
         return UpdateReport(members=reports, seconds=time.perf_counter() - began)
 
@@ -192,8 +199,11 @@ def _checked(
     if len({slots[member] for member in members}) < len(members):
         raise ValueError("`slots` puts two members into one slot")
     for place, rollout in enumerate(rollouts):
-        if len(rollout.logprobs) != len(rollout.token_ids) or not np.isfinite(rollout.logprobs).all():
-            raise ValueError(f"rollout {place}: expected one finite log-probability a token")
+        if len(rollout.logprobs) != len(rollout.token_ids):
+            raise ValueError(f"rollout {place}: expected one log-probability a token")
         if not rollout.prompt_ids:
             raise ValueError(f"rollout {place}: its prompt has no tokens, nothing predicts the first one")
+    diverged = {rollout.member_id for rollout in rollouts if not np.isfinite(rollout.logprobs).all()}
+    if diverged:
+        raise DivergedError(sorted(diverged), "sampled log-probabilities are")
     return values

@@ -16,7 +16,7 @@ FinishReason = Literal["stop", "length"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterVersion:
-    """The name of one state of one member's weights; `version` grows by one with every update."""
+    """The name of one state of one member's weights; `version` grows by one with every step in which it plays."""
 
     member_id: str
     version: int
@@ -49,7 +49,7 @@ class Completion:
     token_ids: tuple[int, ...]
     """Sampled tokens, the end-of-sequence token included when `finish_reason` is stop."""
     logprobs: tuple[float, ...]
-    """One a token, under the sampling temperature."""
+    """One a token, in nats, under the sampling temperature (under 1 where that is 0)."""
     text: str
     """Decoded, without special tokens."""
     finish_reason: FinishReason
@@ -86,6 +86,15 @@ class Rollout:
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     reward: float
+
+
+class DivergedError(FloatingPointError):
+    """Members whose numbers are no longer finite; what they did in this step is lost, nothing was updated."""
+
+    def __init__(self, members: Sequence[str], what: str) -> None:
+        """Name the members, and what of theirs is not finite."""
+        super().__init__(f"{' and '.join(members)} diverged: {what} not finite")
+        self.members = tuple(members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,8 @@ ONE_ARGUMENT: Final = frozenset({"type", "copy.copy", "copy.deepcopy"})
 """May only be called on the spot, with one argument: a second one makes a class, or a memo full of addresses."""
 
 COMPARED: Final = frozenset({"type"})
-"""May only be called as a side of a comparison: `type(type(x))` would be the maker of classes."""
+"""May only be called as a side of a comparison, by identity or with plain types: `type(type(x))` would be the maker of
+classes, and `==` with an object of an own class would hand it the type."""
 
 DUNDER_METHODS: Final = _words(
     """
@@ -68,7 +69,6 @@ MODULES: Final[dict[str, frozenset[str]]] = {
     "decimal": _words(
         "Decimal ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN ROUND_HALF_UP ROUND_UP"
     ),
-    "enum": _words("Enum IntEnum auto"),
     "fractions": _words("Fraction"),
     "functools": _words("cache cmp_to_key lru_cache partial reduce total_ordering"),
     "hashlib": _words("blake2b blake2s md5 sha1 sha224 sha256 sha384 sha512"),
@@ -106,18 +106,41 @@ MODULES: Final[dict[str, frozenset[str]]] = {
     "zlib": _words("adler32 compress crc32 decompress"),
 }
 """Modules, and which of their attributes may be used. Left out on purpose: `operator.attrgetter`, `functools.wraps`
-and `singledispatch`, `typing.get_type_hints`, `string.Formatter`, `dataclasses.fields`, which reach attributes or
-evaluate text that the syntax tree does not show; the contexts of `decimal`; everything random."""
+and `singledispatch`, `typing.get_type_hints`, `string.Formatter`, `dataclasses.fields`, `enum`, which reach attributes,
+make methods or evaluate text that the syntax tree does not show; the contexts of `decimal`; everything random."""
+
+ANNOTATIONS_ONLY: Final = "typing"
+"""Module whose names are for annotations alone: `List['...'] == List[own]` hands a text that can be evaluated to
+`own.__eq__`."""
 
 BANNED_PREFIXES: Final = ("__", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 """Attributes that begin so lead from a value to its frame, its code or its class, and from there to anything."""
 
 BANNED_ATTRIBUTES: Final = _words(
-    "astimezone format_map fromtimestamp mro now samples timestamp today utcfromtimestamp utcnow"
+    """
+    astimezone format_map fromtimestamp mro now register samples timestamp today utcfromtimestamp utcnow
+    _convert_ _evaluate _from_iterable _hash
+    """
 )
-"""Clocks, time zones, and format strings that are not seen."""
+"""Clocks, time zones, and format strings that are not seen; classes that claim foreign objects for their own (a
+pattern `Own(x)` then reads any attribute); methods of the library that evaluate text, hash, or make sets."""
 
 SET_MAKERS: Final = _words("set frozenset FrozenSet Set")
 KEY_VIEWS: Final = _words("keys items")
 SET_ALGEBRA: Final = _words("and_ or_ xor sub iand ior ixor isub")
 """Functions of `operator` that work on key views."""
+
+TEXT_MAKERS: Final = _words("args ascii format imod mod namedtuple print repr str")
+"""Names that turn an object into text; an exception's `args` may hold text of one."""
+ADDRESSED: Final = _words(
+    """
+    classmethod enumerate filter iter map object property reversed staticmethod zip
+    cache cmp_to_key field finditer lru_cache merge partial
+    blake2b blake2s md5 sha1 sha224 sha256 sha384 sha512
+    accumulate batched chain combinations combinations_with_replacement compress count cycle dropwhile filterfalse
+    groupby islice pairwise permutations product repeat starmap takewhile tee zip_longest
+    """
+)
+"""What makes objects that are shown with their address."""
+CONSUMERS: Final = _words("all any dict frozenset join len list max min set sorted sum tuple")
+"""What goes through an iterable and keeps nothing of it."""

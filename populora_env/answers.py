@@ -9,11 +9,12 @@ import ast
 import functools
 from collections.abc import Hashable, Sequence
 
-from populora_env.admission import defines_f, depends_on_hashes
+from populora_env.admission import defines_f
 from populora_env.config import VerifierConfig
 from populora_env.proposals import Check, read_arguments, verdict_of
 from populora_env.sandbox.jobs import Job, Outcome
 from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.sensitivity import depends_on_hashes
 from populora_env.source import SourceError, parse_program
 from populora_env.types import Answer, Problem, Status, Task, Verdict
 from populora_env.values import DecodeError, LiteralError, decode, encode, parse_literal

@@ -12,7 +12,7 @@ from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from populora_env.admission import defines_f, depends_on_hashes, refusal_of
+from populora_env.admission import defines_f, refusal_of
 from populora_env.config import VerifierConfig
 from populora_env.sandbox.jobs import CallResult, Job, Outcome
 from populora_env.sandbox.pool import HASH_SEEDS

@@ -7,15 +7,37 @@ parser.
 from __future__ import annotations
 
 import ast
+import contextlib
+import os
+import threading
 import warnings
+from collections.abc import Iterator
 
 MAX_SOURCE_CHARS = 16_384
 MAX_DEPTH = 100
 """Deepest syntax tree; far below Python's recursion limit, so that later passes may recurse."""
 
 
+_WARNING_FILTERS = threading.RLock()
+"""`warnings.catch_warnings` changes the state of the process; two threads must not do so at once."""
+
+os.register_at_fork(
+    before=_WARNING_FILTERS.acquire,
+    after_in_parent=_WARNING_FILTERS.release,
+    after_in_child=_WARNING_FILTERS.release,
+)
+
+
 class SourceError(ValueError):
     """The text is no program within the bounds."""
+
+
+@contextlib.contextmanager
+def quiet_parser() -> Iterator[None]:
+    """Keep Python's parser from warning of what players write, whatever the filters are; safe from threads."""
+    with _WARNING_FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def is_plain_text(text: str) -> bool:
@@ -34,8 +56,7 @@ def parse_program(source: str) -> ast.Module:
     if not is_plain_text(source):
         raise SourceError("program holds a NUL or a lone surrogate")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet_parser():
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"program does not parse: {type(error).__name__}") from error

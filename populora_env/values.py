@@ -9,11 +9,10 @@ from __future__ import annotations
 import ast
 import math
 import re
-import threading
-import warnings
 from typing import Any
 
 from populora_env.encoding import LIMITS, DecodeError, EncodeError, Limits, Value, decode, encode
+from populora_env.source import quiet_parser
 
 __all__ = [
     "LIMITS",
@@ -75,18 +74,16 @@ def _complex_literal(value: complex) -> str:
     return f"complex({_literal(value.real)}, {_literal(value.imag)})"
 
 
-_STRING = re.compile(
-    r"(?i:\b(?:b|u|r|br|rb))?(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")",
-    re.DOTALL,
-)
+_QUOTED = r"(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
+_STRING = re.compile(rf"(?i:\b(?:b|u|r|br|rb))?{_QUOTED}", re.DOTALL)
+_CLOSED = re.compile(rf"(?:[^'\"]|{_QUOTED})*+", re.DOTALL)
+"""Text in which every quote is closed; tells in linear time, where a search for strings would try at every quote."""
 _REST = re.compile(
     r"(?:[\s,:(){}\[\]]|[+-](?!\s*[+-])"
     r"|\b(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9_]+)?[jJ]?)"
     r"|\.[0-9][0-9_]*(?:[eE][+-]?[0-9_]+)?[jJ]?"
     r"|\b(?:None|True|False|set|frozenset|float|complex|inf|nan)\b)*+"
 )
-_WARNING_FILTERS = threading.Lock()
-"""`warnings.catch_warnings` changes the state of the process; two threads must not do so at once."""
 
 
 def parse_literal(text: str, *, max_chars: int) -> Value:
@@ -115,12 +112,13 @@ def parse_literal(text: str, *, max_chars: int) -> Value:
 def _read(text: str) -> Value:
     if re.fullmatch(rf"-?[0-9]{{{_DECIMAL_DIGITS},}}", text):
         return _read_decimal(text)
+    if not _CLOSED.fullmatch(text):
+        raise LiteralError("not a literal")
     bare = _STRING.sub(" ", text)
     if not _REST.fullmatch(bare) or _nesting(bare) > LIMITS.max_depth + 1:
         raise LiteralError("not a literal")
     try:
-        with _WARNING_FILTERS, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet_parser():
             tree = ast.parse(text, mode="eval")
         return _evaluate(tree.body)
     except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:

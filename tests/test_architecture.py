@@ -32,10 +32,13 @@ LIGHT = [
     "populora_env.types",
     "populora_env.config",
     "populora_agents",
+    "populora_agents.config",
     "populora_agents.types",
     "league",
     "league.types",
     "league.config",
+    "league.options",
+    "league.rules",
 ]
 HEAVY = ("torch", "transformers", "vllm")
 

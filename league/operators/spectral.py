@@ -51,7 +51,7 @@ def thin_svd(a: Tensor, b: Tensor) -> Spectrum:
     Returns:
         r components, padded with dead ones where a dimension is smaller than r.
     """
-    rank = a.shape[-2]
+    lora_rank = a.shape[-2]
     q_b, r_b = torch.linalg.qr(b)
     q_a, r_a = torch.linalg.qr(a.mT)
     inner_left, values, inner_right = torch.linalg.svd(r_b @ r_a.mT, full_matrices=False)
@@ -61,7 +61,7 @@ def thin_svd(a: Tensor, b: Tensor) -> Spectrum:
     largest = torch.gather(left, 1, left.abs().argmax(dim=1, keepdim=True))
     signs = torch.where(largest < 0, -1.0, 1.0) * alive[:, None, :]
     spectrum = Spectrum(left=left * signs, values=values * alive, right=right * signs)
-    return _padded(spectrum, rank - values.shape[-1])
+    return _padded(spectrum, lora_rank - values.shape[-1])
 
 
 def _norm(matrices: Tensor) -> Tensor:

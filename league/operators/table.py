@@ -125,9 +125,9 @@ def check_parents(parents: Sequence[Adapter], scalings: Sequence[float] | None =
 
 
 def _check_one_rank(parent: Adapter, place: int) -> None:
-    ranks = {factors.lora_rank for factors in parent.values()}
-    if len(ranks) > 1:
-        raise ValueError(f"parent {place} mixes ranks {sorted(ranks)!r}, all modules must share one")
+    lora_ranks = {factors.lora_rank for factors in parent.values()}
+    if len(lora_ranks) > 1:
+        raise ValueError(f"parent {place} mixes ranks {sorted(lora_ranks)!r}, all modules must share one")
     for module, factors in parent.items():
         for letter, factor in (("A", factors.A), ("B", factors.B)):
             if not factor.dtype.is_floating_point:

@@ -1,4 +1,4 @@
-"""Decoding one batch of rows: prefill, one token a step, rows leave when they are done.
+"""Decoding one batch of rows: prefill, then one token a row at a time, rows leave when they are done.
 
 Owns the loop and its bookkeeping. Which requests form a batch, and what their text is, is the backend's affair.
 """
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
+from populora_agents.batching import positions
 from populora_agents.kv_cache import new_cache
 from populora_agents.sampling import choose_tokens, uniforms
 from populora_agents.stack import AdapterStack
@@ -135,17 +136,17 @@ class _Batch:
         self._lengths = prompt_mask.sum(dim=1)
         self._columns = prompt_mask.shape[1]
         self._mask = torch.cat([prompt_mask, prompt_mask.new_ones(len(rows), longest)], dim=1)
-        self._step = 0
+        self._drawn = 0
 
     @property
     def mask(self) -> Tensor:
         """Which columns are attended to, the newest token's included."""
-        return self._mask[:, : self._columns + self._step]
+        return self._mask[:, : self._columns + self._drawn]
 
     @property
     def positions(self) -> Tensor:
         """The newest token's position in each row."""
-        return self._lengths + (self._step - 1)
+        return self._lengths + (self._drawn - 1)
 
     @property
     def slots(self) -> NDArray[np.int64]:
@@ -154,15 +155,15 @@ class _Batch:
 
     def draw(self, logits: Tensor, eos_ids: NDArray[np.int64]) -> None:
         """Draw the next token of every row and note it in the live ones."""
-        draws = torch.from_numpy(np.ascontiguousarray(self._draws[:, self._step])).to(logits.device)
+        draws = torch.from_numpy(np.ascontiguousarray(self._draws[:, self._drawn])).to(logits.device)
         self.tokens, logprobs = choose_tokens(logits, self._temperatures, draws)
-        self._step += 1
+        self._drawn += 1
         tokens = self.tokens.cpu().numpy()
         chosen, scored = tokens.tolist(), logprobs.cpu().tolist()
         for place in np.flatnonzero(self.live).tolist():
             self._rows[place].tokens.append(chosen[place])
             self._rows[place].logprobs.append(scored[place])
-        self.live &= ~np.isin(tokens, eos_ids) & (self._limits > self._step)
+        self.live &= ~np.isin(tokens, eos_ids) & (self._limits > self._drawn)
 
     def compact(self) -> None:
         """Let finished rows go, when enough of them have gathered to pay for copying the cache."""
@@ -189,8 +190,3 @@ def left_padded(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         ids[row, width - len(prompt) :] = torch.tensor(prompt)
         mask[row, width - len(prompt) :] = 1
     return ids, mask
-
-
-def positions(mask: Tensor) -> Tensor:
-    """Return each token's position in its own row: padding does not count."""
-    return (mask.cumsum(dim=1) - 1).clamp_(min=0)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from populora_agents.backends.decoding import Decoder, Row
 from populora_agents.bases import Base
 from populora_agents.prompting import PromptEncoder
-from populora_agents.stack import BARE, AdapterStack
+from populora_agents.routing import BARE
+from populora_agents.stack import AdapterStack
 from populora_agents.types import AdapterVersion, Completion, Request
 from populora_env.types import Message
 

@@ -23,6 +23,7 @@ from populora_env.config import GameConfig
 from populora_env.game import Round, seeded_buffer
 from populora_env.generator import MAX_DEPTH, generate_problem
 from populora_env.parsing import parse_answer
+from populora_env.play import judge_proposals
 from populora_env.prompts import get_style
 from populora_env.types import Answer, Observation, Problem, Role, Task
 from populora_env.verifier import Verifier
@@ -70,10 +71,9 @@ def proposing(
         for _ in range(count)
     ]
     texts = speak([r.proposer_observation() for r in rounds], 1.0, base.preset.max_new_tokens_proposal)
-    parsed = [r for r, text in zip(rounds, texts, strict=True) if r.propose(text) is not None]
-    verdicts = verifier.check_proposals([r.proposal for r in parsed if r.proposal is not None])
-    for r, verdict in zip(parsed, verdicts, strict=True):
-        r.judge_proposal(verdict)
+    for r, text in zip(rounds, texts, strict=True):
+        r.propose(text)
+    judge_proposals(rounds, verifier)
     valid = [r.problem for r in rounds if r.problem is not None]
     figures = {"valid": len(valid) / len(rounds)}
     figures["distinct"] = len({problem.problem_id for problem in valid}) / max(1, len(valid))

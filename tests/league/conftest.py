@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from league import seeds
-from league.engine import Breeding, League, Rules, StepReport, founder_seed
+from league.engine import League
+from league.lineage import founder_seed
+from league.rules import Breeding, Rules
 from league.storage import RunFolder
-from league.types import Match, MatchResult, Member, Play
+from league.types import Match, MatchResult, Member, Play, StepReport
 from populora_env.verifier import Verifier
 
 PAYOFF = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])

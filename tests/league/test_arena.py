@@ -13,9 +13,11 @@ import torch
 from scripted import ScriptedBackend, make_base
 
 from league.arena import BUFFER_FILE, OPTIMISER_FILE, ProgramArena
-from league.config import GameOptions, LearnOptions, PlayOptions, RunConfig, make_game, resolve
-from league.engine import League, Rules
+from league.config import RunConfig, make_game, resolve
+from league.engine import League
 from league.lineage import found
+from league.options import GameOptions, LearnOptions, PlayOptions
+from league.rules import Rules
 from league.run import make_rules
 from league.schemas import to_table
 from league.storage import RunFolder, read_rows, read_table

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import pytest
 
-from league.config import (
-    EvolveOptions,
-    GameOptions,
-    LearnOptions,
-    MachineOptions,
-    PlayOptions,
-    RunConfig,
-    known,
-    make_game,
-    resolve,
-)
-from league.config_file import ConfigError, dump_config, load_config
+from league.config import RunConfig, known, make_game, resolve
+from league.options import EvolveOptions, GameOptions, LearnOptions, MachineOptions, PlayOptions
 from populora_agents.config import LARGE, NANO, LoraConfig
-from populora_env.config import GameConfig, RewardConfig, VerifierConfig
+from populora_env.config import GameConfig, VerifierConfig
 from populora_env.types import Task
 
 OPERATORS = {"svd_perturb": True, "layer_select": True, "copy_parent": False}
@@ -99,6 +89,7 @@ def test_every_field_of_the_layers_below_can_be_set() -> None:
         (lambda: EvolveOptions(operators=()), "`operators`"),
         (lambda: EvolveOptions(operators=("a", "a")), "`operators`"),
         (lambda: EvolveOptions(caution=float("nan")), "`caution`"),
+        (lambda: EvolveOptions(caution=float("inf")), "`caution` must be finite"),
         (lambda: MachineOptions(threads=-1), "`threads`"),
         (lambda: MachineOptions(save_every=0), "`save_every`"),
     ],
@@ -112,51 +103,6 @@ def test_what_is_not_resolved_is_not_known() -> None:
     assert known(0) == 0
     with pytest.raises(ValueError, match="not resolved"):
         known(RunConfig().steps)
-
-
-def test_a_configuration_comes_back_from_its_file_but_for_out() -> None:
-    config = RunConfig(
-        teachers=2,
-        base="some/model",
-        out="x",
-        tasks=(Task.INDUCTION,),
-        play=PlayOptions(style="chat", temperature=0.5),
-        game=GameOptions(rewards=RewardConfig(scheme="azr", invalid=-2.0)),
-        evolve=EvolveOptions(evolution=False, operators=("copy_parent",)),
-    )
-    assert load_config(dump_config(config)) == replace(config, out=None)
-    resolved = resolve(config, NANO, OPERATORS)
-    assert load_config(dump_config(resolved)) == replace(resolved, out=None)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("- 1", "expected a YAML mapping"),
-        ("a: [", "no YAML"),
-        ("seed: 1", "`config_version` must be 1, got None"),
-        ("config_version: 2", "`config_version` must be 1, got 2"),
-        ("config_version: 1\ncolour: 3", "unknown field 'colour'"),
-        ("config_version: 1\nplay: {colour: 3}", "unknown field 'play.colour'"),
-        ("config_version: 1\nplay: 3", "`play` must be a mapping"),
-        ("config_version: 1\nseed: '1'", "`seed` must be int, got '1'"),
-        ("config_version: 1\nseed: true", "`seed` must be int, got True"),
-        ("config_version: 1\nteachers: 0", "`teachers` must be at least 1"),
-        ("config_version: 1\ntasks: [magic]", "`tasks` must be Task, got 'magic'"),
-        ("config_version: 1\ngame: {rewards: {scheme: magic}}", "`game.rewards.scheme`"),
-        ("config_version: 1\nteachers: null", "`teachers` must be int"),
-        ("!!python/object/apply:os.system ['true']", "no YAML"),
-    ],
-)
-def test_files_that_cannot_be_used(text: str, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_config(text)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_whole_numbers_may_stand_for_floats() -> None:
-    assert load_config("config_version: 1\nplay: {temperature: 2}").play.temperature == 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from league.lineage import bear, birth_row, found, founder_row, next_member_id
+from league.lineage import bear, birth_row, found, founder_row, next_member_id, side_of
 from league.schemas import to_table
 from league.selection import Replacement
 from league.types import Member, Side
@@ -24,6 +24,13 @@ def test_next_id_is_above_every_id_that_ever_was() -> None:
     assert next_member_id(Side.STUDENT, {"teacher_7", "student_0", "student_3"}) == "student_4"
     assert next_member_id(Side.TEACHER, {"student_3"}) == "teacher_0"
     assert next_member_id(Side.TEACHER, {"teacher_9", "teacher_10"}) == "teacher_11"
+
+
+def test_an_id_names_its_side() -> None:
+    assert [side_of(name) for name in ("teacher_0", "student_12")] == [Side.TEACHER, Side.STUDENT]
+    for wrong in ("referee_0", "teacher", "teacher_x", ""):
+        with pytest.raises(ValueError, match="expected ids like 'teacher_0'"):
+            side_of(wrong)
 
 
 def test_children_take_the_place_but_never_the_name() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scripted import ScriptedBackend
 
-from league.config import PlayOptions
+from league.options import PlayOptions
 from league.rounds import (
     TOO_LONG,
     PlayedRound,

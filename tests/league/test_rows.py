@@ -72,17 +72,6 @@ def test_a_valid_row_is_a_training_example_of_its_own(played: list[Any]) -> None
         assert row["data_source"] == f"populora/{row['task']}"
 
 
-def test_trainer_rollouts_are_the_rows(played: list[Any]) -> None:
-    _, rollouts = rows_of(played)
-    learnt = dict(pair for one in played for pair in rollouts_of(one))
-    assert list(learnt) == [row["rollout_id"] for row in rollouts]
-    for row in rollouts:
-        rollout = learnt[row["rollout_id"]]
-        assert (rollout.member_id, rollout.reward) == (row["member_id"], row["reward"])
-        assert (rollout.group_id, list(rollout.token_ids)) == (row["group_id"], row["completion_ids"])
-        assert rollout.batch == f"{row['role']}/{row['task']}"
-
-
 @pytest.mark.parametrize(
     ("role", "status", "part"),
     [

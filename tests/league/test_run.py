@@ -8,16 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scripted import save_base
 
-from league.config import EvolveOptions, RunConfig
+from league.arena import ProgramArena
+from league.config import RunConfig
+from league.options import EvolveOptions
 from league.run import UsageError, main, parse
 from league.standings import standings
 from league.storage import committed_steps, read_rows, read_table
+from league.types import Match, Play
+from populora_agents.types import DivergedError
 from populora_env.types import Task
 
 SMALL = (
@@ -198,6 +203,26 @@ def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Pa
     steps = committed_steps(out)
     assert steps == list(range(len(steps)))
     assert {row["step"] for row in read_rows(out, "matches")} == set(steps[1:])
+
+
+def test_a_diverged_member_is_one_clear_line_that_says_what_to_change(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play, out = ProgramArena.play, tmp_path / "run"
+
+    def diverge(arena: ProgramArena, matches: Sequence[Match], *, step: int) -> Play:
+        if step == 2:
+            raise DivergedError(["student_0"], "gradients are")
+        return play(arena, matches, step=step)
+
+    monkeypatch.setattr(ProgramArena, "play", diverge)
+    arguments = (*SMALL, *SEEDS, "--student-learning-rate", "0.5", "--base", str(base), "--out", str(out))
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == (
+        f"error: student_0 diverged: gradients are not finite; committed steps are kept in {out}, "
+        "lower --student-learning-rate (now 0.5) and run again\n"
+    )
+    assert committed_steps(out) == [0, 1]
 
 
 @pytest.mark.slow

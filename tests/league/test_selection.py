@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.selection import Replacement, count_victims, ranked, select
+from league.selection import Replacement, count_victims, select, worst_first
 from league.types import Member, Rating, Side
 
 PURE = settings(deadline=None)
@@ -39,15 +39,15 @@ def test_bottom_is_by_the_lower_bound() -> None:
         "student_1": Rating(mu=25.0, sigma=2.0),  # 19
         "student_2": Rating(mu=20.0, sigma=1.0),  # 17
     }
-    assert [x.slot for x in ranked(members, ratings, 3.0)] == [0, 2, 1]
-    assert [x.slot for x in ranked(members, ratings, 0.0)] == [2, 1, 0]
+    assert [x.slot for x in worst_first(members, ratings, 3.0)] == [0, 2, 1]
+    assert [x.slot for x in worst_first(members, ratings, 0.0)] == [2, 1, 0]
 
 
 def test_ties_go_by_age_then_slot_whatever_the_order_given() -> None:
     members = [member(Side.STUDENT, 0, born=10), member(Side.STUDENT, 1), member(Side.STUDENT, 2)]
     ratings = {x.member_id: Rating(mu=25.0, sigma=8.0) for x in members}
     for order in (members, members[::-1]):
-        assert [x.slot for x in ranked(order, ratings, 3.0)] == [1, 2, 0]
+        assert [x.slot for x in worst_first(order, ratings, 3.0)] == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_victims_are_the_worst_and_parents_are_survivors_of_their_side(
     replacements = plan(members, ratings, seed, fraction=fraction)
     victims = {x.victim.member_id for x in replacements}
     for side, size in ((Side.TEACHER, n), (Side.STUDENT, m)):
-        order = ranked([x for x in members if x.side is side], ratings, 1.0)
+        order = worst_first([x for x in members if x.side is side], ratings, 1.0)
         mine = [x for x in replacements if x.victim.side is side]
         assert [x.victim for x in mine] == order[: count_victims(size, fraction)]
         for replacement in mine:

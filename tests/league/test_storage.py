@@ -149,12 +149,15 @@ def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
         read_table(tmp_path, "ratings")
 
 
-def test_state_takes_the_place_of_the_state_before_or_leaves_it(tmp_path: Path) -> None:
+def test_state_takes_the_place_of_the_state_before_once_its_step_is_committed(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     with run.state(1) as folder:
         (folder / "x").write_text("1")
+    run.commit(1, {}, {})
     with run.state(2) as folder:
         (folder / "x").write_text("2")
+    assert {path.name for path in (run.path / "state").iterdir()} == {"step=1", "step=2"}
+    run.commit(2, {}, {})
     assert [path.name for path in (run.path / "state").iterdir()] == ["step=2"]
 
     def write_half(folder: Path) -> None:

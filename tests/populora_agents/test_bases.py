@@ -62,6 +62,7 @@ def test_the_preset_may_be_given_or_named_in_the_folder(folder: Path) -> None:
     edit_config(folder, populora_preset="nano")
     assert load_base(str(folder)).preset is NANO
     assert preset_of(str(folder)) is NANO
+    assert preset_of("Qwen/Qwen2.5-Coder-7B-Instruct") is LARGE
 
 
 def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,16 +72,6 @@ def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkey
     assert base.name == "nano-1"
     assert base.preset is NANO
     assert preset_of("nano-1") is NANO
-
-
-def test_presets_are_the_documented_ones() -> None:
-    assert (NANO.style, NANO.references, NANO.proposals, NANO.attempts) == ("compact", 2, 4, 4)
-    assert (NANO.lora.lora_rank, NANO.lora.alpha, NANO.lora.scaling) == (8, 16.0, 2.0)
-    assert (NANO.teacher_learning_rate, NANO.student_learning_rate) == (2e-3, 1e-3)
-    assert (NANO.max_new_tokens_proposal, NANO.max_new_tokens_answer) == (96, 64)
-    assert (LARGE.style, LARGE.references, LARGE.proposals, LARGE.attempts) == ("chat", 6, 4, 8)
-    assert (LARGE.lora.lora_rank, LARGE.lora.alpha) == (32, 64.0)
-    assert preset_of("Qwen/Qwen2.5-Coder-7B-Instruct") is LARGE
 
 
 @pytest.mark.parametrize("name", ["", "nothing-here", "/no/such/folder", "./gone", "a/b/c", "owner/../../etc"])
@@ -144,17 +135,64 @@ def test_code_in_the_folder_is_never_run(folder: Path) -> None:
     refusal(folder)
 
 
-def test_a_hub_that_is_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("no network")
+@pytest.fixture
+def hub_cache(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the snapshot of `owner/model` in a cache of its own, with a hub that must not be asked."""
+    repository = tmp_path / "hub" / "models--owner--model"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    shutil.copytree(saved, snapshot)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0" * 40)
+    real = bases.snapshot_download
+
+    def from_cache(*arguments: Any, **settings: Any) -> str:
+        return real(*arguments, cache_dir=tmp_path / "hub", **settings)
+
+    monkeypatch.setattr(bases, "snapshot_download", from_cache)
+    return snapshot
+
+
+def hub_says(monkeypatch: pytest.MonkeyPatch, error: Exception) -> list[str]:
+    """Let every question to the hub end in `error`; return the list of the names that are asked for."""
+    asked: list[str] = []
+
+    def fail(_: object, name: str, **__: object) -> None:
+        asked.append(name)
+        raise error
 
     monkeypatch.setattr(bases.HfApi, "model_info", fail)
+    return asked
+
+
+def test_a_model_in_the_cache_is_read_without_asking_the_hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = hub_says(monkeypatch, OSError("no network"))
+    assert load_base("owner/model").context_tokens == 256
+    assert asked == []
+    assert hub_cache.is_dir()
+
+
+@pytest.mark.parametrize("lost", ["model.safetensors", "tokenizer.json", "shard"])
+def test_a_download_that_was_cut_short_is_not_taken_for_the_model(
+    hub_cache: Path, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lost == "shard":
+        index = {"weight_map": {"a": "model.safetensors", "b": "model-00002-of-00002.safetensors"}}
+        (hub_cache / "model.safetensors.index.json").write_text(json.dumps(index))
+    else:
+        for path in hub_cache.glob(lost.partition(".")[0] + "*"):
+            path.unlink()
+    asked = hub_says(monkeypatch, OSError("no network"))
+    assert "the hub does not answer" in refusal("owner/model")
+    assert asked == ["owner/model"]
+
+
+def test_a_hub_that_is_out_of_reach(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    asked = hub_says(monkeypatch, OSError("no network"))
     assert "the hub does not answer" in refusal("nobody/no-such-model-of-ours")
+    assert asked == ["nobody/no-such-model-of-ours"]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_model_that_the_hub_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
-
-    monkeypatch.setattr(bases.HfApi, "model_info", fail)
+    hub_says(monkeypatch, RepositoryNotFoundError.__new__(RepositoryNotFoundError))
     assert "the hub has no such model" in refusal("nobody/no-such-model-of-ours")

@@ -14,7 +14,15 @@ from safetensors.torch import save_file
 from tiny_bases import make_model, random_adapter
 
 from populora_agents.config import LoraConfig
-from populora_agents.lora import CONFIG_FILE, WEIGHTS_FILE, LoraFactors, fresh_adapter, load_adapter, save_adapter
+from populora_agents.lora import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    LoraFactors,
+    adapter_sha256,
+    fresh_adapter,
+    load_adapter,
+    save_adapter,
+)
 from populora_agents.stack import AdapterStack
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)
@@ -76,6 +84,7 @@ def test_equal_factors_give_equal_files_whatever_their_order(tmp_path: Path) -> 
     backwards = dict(reversed(list(adapter.items())))
     first = save_adapter(tmp_path / "a", adapter, CONFIG, "tiny")
     second = save_adapter(tmp_path / "b", backwards, CONFIG, "tiny")
+    assert adapter_sha256(adapter, CONFIG) == first
     assert first == second
     for file in (CONFIG_FILE, WEIGHTS_FILE):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()

@@ -83,10 +83,3 @@ def test_state_moves_to_another_optimizer(stack: AdapterStack) -> None:
     assert torch.equal(stack.values, expected)
     with pytest.raises(ValueError, match="another stack"):
         other.load_state_dict({name: value[:2] for name, value in one_state.items()})
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="beta1"):
-        AdamConfig(beta1=1.0)
-    with pytest.raises(ValueError, match="eps"):
-        AdamConfig(max_grad_norm=0.0)

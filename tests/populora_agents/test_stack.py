@@ -19,7 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from populora_agents.config import AdamConfig, LoraConfig
 from populora_agents.lora import Adapter, fresh_adapter
 from populora_agents.optimizer import SlotAdamW
-from populora_agents.stack import AdapterStack, StackedLinear, plan_rows
+from populora_agents.stack import AdapterStack, StackedLinear
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)
 DOUBLE = torch.float64
@@ -248,15 +248,6 @@ def test_misfits_are_refused_and_change_nothing() -> None:
     with pytest.raises(ValueError, match="row_slots"), stack.route([0, 2]):
         pass
     assert torch.equal(stack.values, before)
-
-
-def test_equal_sorted_counts_need_no_gathering() -> None:
-    plan = plan_rows([0, 0, 1, 1], 4)
-    assert plan is not None
-    assert plan.gather is None
-    assert (plan.count, plan.width, plan.slots) == (2, 2, slice(0, 2))
-    assert plan_rows([None, -1], 4) is None
-    assert plan_rows([], 4) is None
 
 
 @settings(deadline=None, max_examples=60)

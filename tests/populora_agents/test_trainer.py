@@ -18,7 +18,7 @@ from populora_agents.config import AdamConfig, LoraConfig, TrainerConfig
 from populora_agents.losses import clipped_objective
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
-from populora_agents.types import Rollout
+from populora_agents.types import DivergedError, Rollout
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)
 DOUBLE = torch.float64
@@ -220,7 +220,6 @@ def test_state_and_reset() -> None:
     ("change", "said"),
     [
         ({"logprobs": (-1.0,) * 99}, "log-probability a token"),
-        ({"logprobs": (float("nan"),), "token_ids": (1,)}, "finite log-probability"),
         ({"prompt_ids": ()}, "prompt has no tokens"),
         ({"member_id": "nobody"}, "'nobody'"),
     ],
@@ -230,6 +229,30 @@ def test_rollouts_that_do_not_fit_are_refused(change: dict[str, Any], said: str)
     rollouts[3] = replace(rollouts[3], **change)
     with pytest.raises(ValueError, match=said):
         Trainer(stack_of()).update(rollouts, advantages, SLOTS, RATES)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_a_member_that_samples_without_finite_numbers_is_named(value: float) -> None:
+    rollouts, advantages = some_rollouts()
+    rollouts[3] = replace(rollouts[3], member_id="student_1", logprobs=(value,), token_ids=(1,))
+    stack = stack_of()
+    before = stack.values.clone()
+    with pytest.raises(DivergedError, match="student_1 diverged: sampled log-probabilities are not finite"):
+        Trainer(stack).update(rollouts, advantages, SLOTS, RATES)
+    assert torch.equal(stack.values, before)
+
+
+def test_a_member_whose_gradients_are_not_finite_is_named_and_nobody_moves() -> None:
+    rollouts, advantages = some_rollouts()
+    stack = stack_of()
+    with torch.no_grad():
+        stack.values[SLOTS["student_1"]] *= 1e200
+    before, trainer = stack.values.clone(), Trainer(stack)
+    with pytest.raises(DivergedError, match="student_1 diverged: gradients are not finite") as caught:
+        trainer.update(rollouts, advantages, SLOTS, RATES)
+    assert caught.value.members == ("student_1",)
+    assert torch.equal(stack.values, before)
+    assert trainer.state_dict()["counts"].tolist() == [0, 0, 0, 0]
 
 
 def test_arguments_that_do_not_fit_are_refused() -> None:

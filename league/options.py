@@ -1,0 +1,170 @@
+"""The groups of settings that make up a run's configuration, with their ranges.
+
+Owns what one group can check alone. What hangs together across groups, and what the presets fill in, is in `config`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import tyro
+
+from populora_agents.config import AdamConfig
+from populora_env.config import RewardConfig, StyleName
+
+FLAT = tyro.conf.arg(name="")
+"""Mark of a group whose flags carry no prefix."""
+
+_HINT = "(default: the base's preset)"
+PresetInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=_HINT)]
+PresetFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint=_HINT)]
+PresetNames = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint=_HINT)]
+PresetStyle = Annotated[StyleName | None, tyro.conf.arg(metavar="{compact,chat}", help_behavior_hint=_HINT)]
+
+
+def at_least(owner: object, **floors: float) -> None:
+    """Check that fields are finite and not below their floors; None is a field that the preset fills later."""
+    for name, floor in floors.items():
+        value = getattr(owner, name)
+        if value is not None and not floor <= value < float("inf"):
+            finite = "finite and " if value == float("inf") else ""
+            raise ValueError(f"`{name}` must be {finite}at least {floor:g}, got {value!r}")
+
+
+def _above_zero(owner: object, *names: str) -> None:
+    for name in names:
+        value = getattr(owner, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise ValueError(f"`{name}` must be finite and above 0, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayOptions:
+    """How a match is played."""
+
+    references: PresetInt = None
+    """Earlier problems shown to the proposer (K), >= 0; induction shows one, whatever K."""
+    groups: int = 1
+    """Reference sets a match and task, >= 1; each gives one group of proposals."""
+    proposals: PresetInt = None
+    """Proposals from one reference set (P), >= 1."""
+    attempts: PresetInt = None
+    """Attempts at each valid problem (G), >= 1."""
+    induction_inputs: PresetInt = None
+    """Inputs of an induction proposal, >= 2; half of them are hidden from the solver."""
+    style: PresetStyle = None
+    """How prompts are written."""
+    proposal_tokens: PresetInt = None
+    """Longest proposal, in tokens, >= 1."""
+    answer_tokens: PresetInt = None
+    """Longest answer, in tokens, >= 1."""
+    temperature: float = 1.0
+    """Sampling temperature in training, > 0."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, references=0, groups=1, proposals=1, attempts=1, induction_inputs=2)
+        at_least(self, proposal_tokens=1, answer_tokens=1)
+        _above_zero(self, "temperature")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnOptions:
+    """What the adapters are and how they learn."""
+
+    lora_rank: PresetInt = None
+    """Rank r of every adapter, >= 1."""
+    alpha: PresetFloat = None
+    """LoRA's alpha, > 0; a delta is scaled by alpha / r."""
+    targets: PresetNames = None
+    """Last names of the linear maps to adapt."""
+    teacher_learning_rate: PresetFloat = None
+    """Learning rate of the teachers' Adam, > 0."""
+    student_learning_rate: PresetFloat = None
+    """Learning rate of the students' Adam, > 0."""
+    estimator: Literal["reinforce_pp_baseline", "grpo"] = "reinforce_pp_baseline"
+    """How rewards become advantages."""
+    clip_low: float = 0.2
+    """The probability ratio counts down to 1 - clip_low; in [0, 1)."""
+    clip_high: float = 0.28
+    """The probability ratio counts up to 1 + clip_high; >= 0."""
+    max_ratio: float = 10.0
+    """Bound on the probability ratio of any token, > 1 + clip_high."""
+    micro_batch_tokens: int = 16384
+    """Most tokens in one forward and backward, >= 1; bounds memory, not the result."""
+    adam: Annotated[AdamConfig, FLAT] = field(default_factory=AdamConfig)
+    """The optimiser."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, lora_rank=1, clip_low=0, clip_high=0, max_ratio=1 + self.clip_high, micro_batch_tokens=1)
+        _above_zero(self, "alpha", "teacher_learning_rate", "student_learning_rate")
+        if self.targets is not None and not self.targets:
+            raise ValueError("`targets` must name at least one linear map")
+        if not self.clip_low < 1:
+            raise ValueError(f"`clip_low` must be below 1, got {self.clip_low!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolveOptions:
+    """Who is replaced, and by whose child."""
+
+    evolution: bool = True
+    """Replace the worst of each side every `evolve_every` steps."""
+    evolve_every: PresetInt = None
+    """Steps between two evolutions (k), >= 1."""
+    operators: Annotated[
+        tuple[str, ...] | None,
+        tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all but controls)"),
+    ] = None
+    """Operators that make children; names that do not exist are refused with the list of those that do."""
+    fraction: float = 0.25
+    """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes."""
+    caution: float = 1.0
+    """Members are compared by mu - caution x sigma, >= 0."""
+    min_age: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: twice evolve_every)")] = (
+        None
+    )
+    """Steps that a member lives at least, >= 0: a child's rating is uncertain and would be the lowest at once."""
+    crossover_probability: float = 0.5
+    """Share of children with two parents, in [0, 1]."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, evolve_every=1, caution=0, min_age=0)
+        for name in ("fraction", "crossover_probability"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"`{name}` must be in [0, 1], got {getattr(self, name)!r}")
+        if self.operators is not None and (not self.operators or len(set(self.operators)) != len(self.operators)):
+            raise ValueError(f"`operators` must name at least one and none twice, got {self.operators!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameOptions:
+    """The rest of the game's rules; what a preset decides is in `PlayOptions`."""
+
+    rewards: RewardConfig = field(default_factory=RewardConfig)
+    """What the two roles are paid."""
+    seed_problems: int = 256
+    """Problems of our own generator with which the buffer of each task begins, >= 1."""
+    buffer_size: int = 16384
+    """Problems kept a task; the oldest go first. At least `seed_problems`."""
+    max_action_chars: int = 16384
+    """Longer actions are malformed, >= 64."""
+    max_answer_chars: int = 512
+    """Longest literal a solver may write, in characters, >= 16; the verifier has a field of the same name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineOptions:
+    """What the machine gives, and what it keeps."""
+
+    threads: int = 0
+    """Threads of torch, >= 0; 0 takes all cores."""
+    save_every: int = 5
+    """Steps between two savings of adapters and optimiser, >= 1; newborn and last adapters are always saved."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, threads=0, save_every=1)

@@ -1,0 +1,60 @@
+"""The rules of one league, as the engine follows them: sizes, constants, and who is bred how.
+
+Owns values and their ranges. Knows no configuration and no operators' code: `run` makes the rules of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from league.ratings import RatingConstants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breeding:
+    """What the engine has to know of one operator."""
+
+    arity: int
+    """Number of parents, 1 or 2."""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """Handed to the arena and kept in the lineage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The rules of one league."""
+
+    teachers: int
+    """Members of that side, >= 1."""
+    students: int
+    """Members of that side, >= 1."""
+    steps: int
+    """Steps after the founding, >= 0."""
+    seed: int = 0
+    """Root of all randomness, >= 0."""
+    ratings: RatingConstants = field(default_factory=RatingConstants)
+    """Constants of the ratings; their prior is the rating of founders and children."""
+    evolve_every: int | None = None
+    """Steps between two evolutions, >= 1; None never evolves."""
+    operators: Mapping[str, Breeding] = field(default_factory=dict)
+    """Operators by name; at least one where there is evolution."""
+    fraction: float = 0.25
+    """Share of each side that is replaced, in [0, 1]."""
+    caution: float = 1.0
+    """Members are compared by mu - caution x sigma, >= 0."""
+    min_age: int = 0
+    """Steps that a member lives at least, >= 0."""
+    crossover_probability: float = 0.5
+    """Share of children with two parents, in [0, 1]."""
+    save_every: int = 5
+    """Steps between two savings of weights and state, >= 1; the last step always saves."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges that selection does not check."""
+        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1}
+        for name, floor in floors.items():
+            if getattr(self, name) < floor:
+                raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")
+        if self.evolve_every is not None and (self.evolve_every < 1 or not self.operators):
+            raise ValueError("evolution needs `evolve_every` of at least 1 and at least one of `operators`")
