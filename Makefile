@@ -11,7 +11,7 @@ INSTALLED := .venv/.installed
 PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-slow test-pythons soak check format build clean
+.PHONY: help venv run test test-slow test-pythons test-gpu soak check format build clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-pythons:  ## Run the environment's tests on the other Pythons that are inst
 	  .venvs/$$version/bin/python -m pip install $(PIP_FLAGS) --editable . pytest hypothesis && \
 	  .venvs/$$version/bin/python -m pytest -q -m 'not slow and not gpu and not soak' tests/populora_env || exit 1; \
 	done
+
+test-gpu: venv  ## Run the tests that need a CUDA device
+	$(BIN)/python -m pytest -m gpu $(ARGS)
 
 soak: venv  ## Run the tests that take minutes and watch for leaks
 	$(BIN)/python -m pytest -m soak $(ARGS)

@@ -53,7 +53,7 @@ class RunConfig:
     out: Annotated[str | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="(default: a new one in runs/)")] = (
         None
     )
-    """Run folder; it must not exist yet."""
+    """Run folder; it must not exist yet, or be empty."""
     machine: Annotated[MachineOptions, FLAT] = field(default_factory=MachineOptions)
     """What the machine gives and keeps."""
     play: Annotated[PlayOptions, FLAT] = field(default_factory=PlayOptions)

@@ -134,7 +134,10 @@ class League:
         return rating_rows, match_rows
 
     def _evolve(self, step: int, tables: dict[str, list[Row]]) -> tuple[Birth, ...]:
-        """Replace the worst by children of the others, if it is time; add what happened to the tables."""
+        """Replace the worst by children of the others, if it is time; add what happened to the tables.
+
+        Victims and parents are saved as they are then: nothing that lived is lost, every child can be made again.
+        """
         rules = self.rules
         if rules.evolve_every is None or step % rules.evolve_every:
             return ()
@@ -149,6 +152,8 @@ class League:
             c=rules.caution,
             crossover_probability=rules.crossover_probability,
         )
+        concerned = {member.member_id for one in plan for member in (one.victim, *one.parents)}
+        self._save(step, [member for member in self.members if member.member_id in concerned], state=False)
         children = lineage.bear(plan, self._used, step=step)
         tables["lineage"] = [self._breed(child, replacement) for child, replacement in zip(children, plan, strict=True)]
         for child, replacement in zip(children, plan, strict=True):

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 def pfsp_weights(probabilities: Array) -> Array:
-    """Return p (1 - p): most for an opponent as likely to win as to lose (paper.md, One training step, 1).
+    """Return p (1 - p): most for an opponent as likely to win as to lose (docs/paper.md, One training step, 1).
 
     Args:
         probabilities: float64, any shape, in [0, 1].

@@ -44,7 +44,8 @@ class PlayOptions:
     """How a match is played."""
 
     references: PresetInt = None
-    """Earlier problems shown to the proposer (K), >= 0; induction shows one, whatever K."""
+    """Earlier problems shown to the proposer (K), >= 0; fewer where the base's context has no room for them. Induction
+    shows one, whatever K."""
     groups: int = 1
     """Reference sets a match and task, >= 1; each gives one group of proposals."""
     proposals: PresetInt = None
@@ -118,9 +119,11 @@ class EvolveOptions:
         tuple[str, ...] | None,
         tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all but controls)"),
     ] = None
-    """Operators that make children; names that do not exist are refused with the list of those that do."""
+    """Operators that make children: svd_perturb, layer_gaussian, component_mask, full_gaussian (mutations), dare,
+    layer_select, svd_mix, extrapolate (crossovers), copy_parent, linear_0_5 (controls)."""
     fraction: float = 0.25
-    """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes."""
+    """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes, and at most all but one.
+    A side of one replaces its member by a mutant of it."""
     caution: float = 1.0
     """Members are compared by mu - caution x sigma, >= 0."""
     min_age: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: twice evolve_every)")] = (

@@ -71,7 +71,7 @@ STANDARD = RatingConstants()
 def expected(student: Rating, teacher: Rating, constants: RatingConstants = STANDARD) -> float:
     """Return the probability that the student wins.
 
-    Formula: Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)) (paper.md, One training step, 1).
+    Formula: Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)) (docs/paper.md, One training step, 1).
 
     Raises:
         ValueError: A rating is not finite, or its sigma not above 0.

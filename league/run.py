@@ -1,8 +1,8 @@
 """The main command: `python -m league.run --teachers 4 --students 4`.
 
-Owns the way from flags to a finished run folder, and the exit status: 0 done, 1 the sandbox cannot be trusted here or a
-member diverged, 2 something the user has to change (flags, paths, base, disk), 130 interrupted. Heavy imports wait
-until the flags hold.
+Owns the way from flags to a finished run folder, and the exit status: 0 done, 1 the sandbox cannot be trusted here, a
+member diverged or standard output is closed, 2 something the user has to change (flags, paths, base, disk), 130
+interrupted. Heavy imports wait until the flags hold.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _main(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
-        complain("interrupted; committed steps are kept")
+        complain("interrupted before the first step")
         return 130
     except (UsageError, ConfigError, StorageError) as error:
         complain(str(error))
         return 2
-    except BrokenPipeError:  # whoever read our output is gone; nothing more may be flushed to it
+    except OSError as error:  # the run folder's errors are StorageErrors: this is our output, closed or full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        complain(f"cannot write to standard output: {error.strerror}; committed steps are kept")
         return 1
 
 
@@ -147,6 +148,9 @@ def _main(arguments: Sequence[str]) -> int:
     with contextlib.closing(arena):
         try:
             _play(config, arena, out, run_id)
+        except KeyboardInterrupt:
+            complain(f"interrupted; committed steps are kept in {out}")
+            return 130
         except SandboxError as error:
             complain(f"the sandbox: {error}; committed steps are kept in {out}")
             return 1

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from populora_agents.types import AdapterVersion
 
 Row = dict[str, Any]
-"""One row of a table (design.md, Tables)."""
+"""One row of a table (docs/design.md, Tables)."""
 
 
 class Side(StrEnum):

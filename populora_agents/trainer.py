@@ -47,7 +47,7 @@ class Trainer:
         The loss of a member is the mean, per token, of the clipped objective over all its sampled tokens of all roles
         and tasks: a long rollout weighs more than a short one. Losses of members are summed, so that they do not touch
         each other. Rollouts whose advantage is 0 have no gradient and are not computed, but their tokens count in the
-        mean. A member that has no others stays bit-identical, moments and count included. Source: paper.md, Policy
+        mean. A member that has no others stays bit-identical, moments and count included. Source: docs/paper.md, Policy
         optimisation (token-level, a mean per member, summed over members).
 
         Args:

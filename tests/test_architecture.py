@@ -1,4 +1,4 @@
-"""The layers of docs/design: who may import whom, read from the source, and what an import may load."""
+"""The layers of docs/design.md: who may import whom, read from the source, and what an import may load."""
 
 from __future__ import annotations
 

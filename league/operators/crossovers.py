@@ -1,4 +1,4 @@
-"""Operators of two parents, the better one first (paper.md, Operators: S names, R formulas).
+"""Operators of two parents, the better one first (docs/paper.md, Operators: S names, R formulas).
 
 Symbols: Delta_i = B_i A_i = U_i S_i V_i^T per adapted matrix of parent i, r its rank. `extrapolate` and `svd_mix` act
 on deltas, `dare` on entries of canonical factors, `layer_select` copies. Linear combinations are formed exactly, at

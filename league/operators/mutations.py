@@ -1,4 +1,4 @@
-"""Operators of one parent (paper.md, Operators: S names, R formulas).
+"""Operators of one parent (docs/paper.md, Operators: S names, R formulas).
 
 Symbols: Delta = B A = U S V^T per adapted matrix, r its rank. `svd_perturb` and `component_mask` act on the delta;
 `layer_gaussian` and `full_gaussian` act on its canonical factors, since noise on the parent's own factors would depend

@@ -85,6 +85,11 @@ def test_births_and_last_weights_are_on_disk(make_league: Any) -> None:
         assert (adapters / row["child_id"] / "0" / "logits.json").is_file()
     for member in league.members:
         assert (adapters / member.member_id / str(member.version) / "logits.json").is_file()
+    played = Counter(row["student_id"] for row in read_rows(run.path, "matches"))
+    retired = [row for row in read_rows(run.path, "ratings") if row["event"] == "retire"]
+    for row in retired:
+        if row["member_id"].startswith("student"):
+            assert (adapters / row["member_id"] / str(played[row["member_id"]]) / "logits.json").is_file()
     assert [path.name for path in (run.path / "state").iterdir()] == ["step=6"]
 
 

@@ -18,6 +18,7 @@ from scripted import save_base
 from league.arena import ProgramArena
 from league.config import RunConfig
 from league.options import EvolveOptions
+from league.operators import OPERATORS
 from league.run import UsageError, main, parse
 from league.standings import standings
 from league.storage import committed_steps, read_rows, read_table
@@ -183,6 +184,24 @@ def test_what_is_wrong_with_base_out_or_settings_is_one_clear_line_and_nothing_i
     assert not Path(never).exists()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_output_that_cannot_be_written_is_one_clear_line(base: Path, tmp_path: Path) -> None:
+    arguments = (*SMALL, *SEEDS, "--base", str(base), "--out", str(tmp_path / "run"))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "league.run", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "error: cannot write to standard output: No space left on device; committed steps are kept\n"
+
+
+def test_the_help_names_every_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in OPERATORS)
+
+
 def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = ("--steps", "10000", *SMALL[2:], *SEEDS, "--base", str(base), "--out", str(out))
@@ -199,7 +218,7 @@ def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Pa
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == "error: interrupted; committed steps are kept\n"
+    assert errors == f"error: interrupted; committed steps are kept in {out}\n"
     steps = committed_steps(out)
     assert steps == list(range(len(steps)))
     assert {row["step"] for row in read_rows(out, "matches")} == set(steps[1:])
