@@ -72,7 +72,7 @@ class PromptEncoder:
         return mark
 
     def _markup(self, text: str) -> tuple[int, ...]:
-        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=False).input_ids
+        ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=False, verbose=False).input_ids
         return tuple(ids)
 
     def _content(self, text: str) -> tuple[int, ...]:
@@ -84,5 +84,7 @@ class PromptEncoder:
         return tuple(number for start, end in pairwise(cuts) for number in self._spell(text[start:end]))
 
     def _spell(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True).input_ids
+        ids: list[int] = self._tokenizer(
+            text, add_special_tokens=False, split_special_tokens=True, verbose=False
+        ).input_ids
         return ids

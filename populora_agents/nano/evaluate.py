@@ -28,6 +28,9 @@ from populora_env.prompts import get_style
 from populora_env.types import Answer, Observation, Problem, Role, Task
 from populora_env.verifier import Verifier
 
+_DESCRIPTION = """Measure a base, or one adapter on it: proposals at temperature 1, greedy answers on fresh problems of
+our generator, all judged by the verifier. Prints shares."""
+
 _PURPOSE = 0x6E616E6F
 """Keeps the seeds of evaluation apart from those of training, which are (seed, chunk)."""
 
@@ -130,13 +133,17 @@ def _fresh(rng: np.random.Generator, task: Task, config: GameConfig, depth: int)
 
 def main(argv: list[str] | None = None) -> int:
     """Parse the flags, measure, print."""
-    parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.evaluate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.evaluate", description=_DESCRIPTION)
     parser.add_argument("--base", default="nano", help="base model (default: nano)")
     parser.add_argument("--adapter", type=Path, help="folder of a LoRA adapter in PEFT's format")
     parser.add_argument("--seed", type=int, default=0, help="root of all draws (default: 0)")
-    parser.add_argument("--count", type=int, default=100, help="proposals a task, problems a task and depth")
+    parser.add_argument(
+        "--count", type=int, default=100, help="proposals a task, problems a task and depth (default: 100)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args(argv)
+    if arguments.count < 1 or arguments.seed < 0:
+        parser.error("--count must be at least 1 and --seed at least 0")
     try:
         base = load_base(arguments.base)
         speak = speaker(base, arguments.adapter, seed=arguments.seed)

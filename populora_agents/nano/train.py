@@ -23,6 +23,8 @@ from populora_agents.nano.recipe import IGNORE, Batch, Recipe, batches, learning
 from populora_agents.nano.tokenizer import build_tokenizer
 
 _LOG = logging.getLogger(__name__)
+_DESCRIPTION = """Make nano from nothing: train, then write an ordinary model folder. A stopped run goes on from its
+checkpoint when the command is given again."""
 _LOG_EVERY = 50
 _SAVE_EVERY = 250
 
@@ -133,7 +135,7 @@ def train(recipe: Recipe, folder: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Parse the flags and train."""
-    parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.train", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.train", description=_DESCRIPTION)
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint and model")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     for field in dataclasses.fields(Recipe):

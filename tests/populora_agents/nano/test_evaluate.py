@@ -84,3 +84,11 @@ def test_an_unreadable_base_is_one_line_and_exit_2(capsys: pytest.CaptureFixture
         main(["--base", "no/such/folder/anywhere"])
     assert stop.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["--count", "0"], ["--seed", "-1"]])
+def test_values_out_of_range_are_refused(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(flags)
+    assert stop.value.code == 2
+    assert "must be at least" in capsys.readouterr().err
