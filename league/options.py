@@ -122,8 +122,8 @@ class EvolveOptions:
     """Operators that make children: svd_perturb, layer_gaussian, component_mask, full_gaussian (mutations), dare,
     layer_select, svd_mix, extrapolate (crossovers), copy_parent, linear_0_5 (controls)."""
     fraction: float = 0.25
-    """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes, and at most all but one.
-    A side of one replaces its member by a mutant of it."""
+    """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes, at most all but one. A
+    side of one replaces its member by a mutant of it."""
     caution: float = 1.0
     """Members are compared by mu - caution x sigma, >= 0."""
     min_age: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: twice evolve_every)")] = (

@@ -41,6 +41,11 @@ RULES: Final = MappingProxyType(
 
 _UNRESTRICTED_BUILTINS = frozenset(dir(builtins)) - allowlist.BUILTINS
 _EQUALITY = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+_ANNOTATION = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.Load),
+    *(ast.BinOp, ast.BitOr),
+)
+"""What an annotation is made of; it is evaluated like any other expression."""
 _FORMAT_DEPTH = 2
 
 
@@ -62,8 +67,7 @@ def refusal_of(source: str, tree: ast.Module) -> Refusal | None:
         tree: Its syntax tree.
     """
     try:
-        inspector = _Inspector(tree)
-        inspector.check()
+        _Inspector(tree).check()
         _check_scopes(source)
     except Refusal as refusal:
         return refusal
@@ -93,7 +97,9 @@ class _Inspector:
         self._annotations: set[int] = set()
         self._bound = Counter(name for node in self._nodes for name in _bound_names(node))
         self._bound.update(node.id for node in self._nodes if isinstance(node, ast.Name) and _is_store(node))
-        self._classes = {node.name for node in self._nodes if isinstance(node, ast.ClassDef) and not node.decorator_list}
+        self._classes = {
+            node.name for node in self._nodes if isinstance(node, ast.ClassDef) and not node.decorator_list
+        }
 
     def check(self) -> None:
         for node in self._nodes:
@@ -120,9 +126,14 @@ class _Inspector:
             case ast.Attribute(value=base):
                 self._bases.add(id(base))
             case ast.arg(annotation=ast.expr() as annotation) | ast.AnnAssign(annotation=annotation):
-                self._annotations |= {id(inner) for inner in ast.walk(annotation)}
+                self._note_annotation(annotation)
             case ast.FunctionDef(returns=ast.expr() as annotation):
-                self._annotations |= {id(inner) for inner in ast.walk(annotation)}
+                self._note_annotation(annotation)
+
+    def _note_annotation(self, annotation: ast.expr) -> None:
+        nodes = list(ast.walk(annotation))
+        if all(isinstance(node, _ANNOTATION) for node in nodes):
+            self._annotations |= {id(node) for node in nodes}
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -231,7 +242,10 @@ class _Inspector:
         """Check what may only be used in a certain way; `paths` are all that a name can mean."""
         if paths & allowlist.ONE_ARGUMENT and id(node) not in self._called:
             raise Refusal("call", node.lineno)
-        if any(path.startswith(f"{allowlist.ANNOTATIONS_ONLY}.") for path in paths) and id(node) not in self._annotations:
+        if (
+            any(path.startswith(f"{allowlist.ANNOTATIONS_ONLY}.") for path in paths)
+            and id(node) not in self._annotations
+        ):
             raise Refusal("typing", node.lineno)
 
 

@@ -119,7 +119,7 @@ BANNED_PREFIXES: Final = ("__", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 BANNED_ATTRIBUTES: Final = _words(
     """
     astimezone format_map fromtimestamp mro now register samples timestamp today utcfromtimestamp utcnow
-    _convert_ _evaluate _from_iterable _hash
+    _evaluate _from_iterable _hash
     """
 )
 """Clocks, time zones, and format strings that are not seen; classes that claim foreign objects for their own (a
@@ -142,5 +142,14 @@ ADDRESSED: Final = _words(
     """
 )
 """What makes objects that are shown with their address."""
-CONSUMERS: Final = _words("all any dict frozenset join len list max min set sorted sum tuple")
+CONSUMERS: Final = _words(
+    "all any bytes Counter deque dict extend frozenset fsum join len list max min next prod set sorted sum tuple update"
+)
 """What goes through an iterable and keeps nothing of it."""
+PLAIN_ATTRIBUTES: Final = _words(
+    """
+    ascii_letters ascii_lowercase ascii_uppercase digits hexdigits octdigits printable punctuation whitespace
+    e inf infj nan pi tau args day days denominator hour imag minute month numerator real second seconds year
+    """
+)
+"""Attributes, and names of modules, that are no functions."""

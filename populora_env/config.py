@@ -13,7 +13,7 @@ StyleName = Literal["compact", "chat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardConfig:
-    """What the two roles are paid (paper.md, Rewards)."""
+    """What the two roles are paid (docs/paper.md, Rewards)."""
 
     scheme: RewardScheme = "paper"
     """How the proposer is paid by the solve rate rho of a valid problem; see `populora_env.rewards`."""
@@ -81,7 +81,7 @@ class GameConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifierConfig:
-    """Limits of the sandbox (verifier.md)."""
+    """Limits of the sandbox (see `populora_env/sandbox/README.md`)."""
 
     workers: int = 0
     """Zygotes; 0 means one a core, and never fewer than two (determinism needs two)."""

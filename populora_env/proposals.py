@@ -16,6 +16,7 @@ from populora_env.admission import defines_f, refusal_of
 from populora_env.config import VerifierConfig
 from populora_env.sandbox.jobs import CallResult, Job, Outcome
 from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.sensitivity import depends_on_addresses, depends_on_hashes, may_leave_traces
 from populora_env.source import SourceError, parse_program
 from populora_env.types import Proposal, ProposalVerdict, Status, Task, Verdict
 from populora_env.values import DecodeError, LiteralError, decode, encode, format_value, parse_literal
@@ -38,6 +39,8 @@ class _Screened:
     inputs: tuple[bytes, ...]
     literals: tuple[str, ...]
     hash_seeds: tuple[int, ...]
+    traces: bool
+    """Whether a call may leave something behind for the next input."""
 
 
 def proposal_key(proposal: Proposal) -> Hashable:
@@ -51,7 +54,8 @@ def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[Proposal
     if isinstance(screened, Verdict):
         return ProposalVerdict(verdict=screened)
     first, *others = screened.hash_seeds
-    (outcome,) = yield (_job(proposal.program, screened.inputs, first, config),)
+    # The replays have the limits of answers: what comes out the same under tighter ones does not hang on either.
+    (outcome,) = yield (_job(proposal.program, screened.inputs, first, config, tight=True),)
     verdict = _verdict_on_run(outcome)
     exec_ms = outcome.cpu_ms
     if not verdict.ok:
@@ -61,10 +65,15 @@ def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[Proposal
     refusals = [output for output in outputs if isinstance(output, Verdict)]
     if refusals:
         return ProposalVerdict(verdict=refusals[0], exec_ms=exec_ms)
-    # The replays go through the inputs backwards, so that nothing which one input leaves behind can matter.
-    replays = yield tuple(_job(proposal.program, screened.inputs[::-1], seed, config) for seed in others)
-    for replay in replays:
-        verdict = _verdict_on_replay(replay, payloads[::-1])
+    # Where a call may leave traces, each input has a child of its own in one of the replays.
+    step = 1 if screened.traces else len(payloads)
+    parts = [(others[0], start, start + step) for start in range(0, len(payloads), step)]
+    parts += [(seed, 0, len(payloads)) for seed in others[1:]]
+    replays = yield tuple(
+        _job(proposal.program, screened.inputs[start:end], seed, config) for seed, start, end in parts
+    )
+    for replay, (_, start, end) in zip(replays, parts, strict=True):
+        verdict = _verdict_on_replay(replay, payloads[start:end])
         if not verdict.ok:
             return ProposalVerdict(verdict=verdict, exec_ms=exec_ms)
     return ProposalVerdict(
@@ -75,7 +84,9 @@ def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[Proposal
     )
 
 
-def _job(program: str, inputs: tuple[bytes, ...], hash_seed: int, config: VerifierConfig) -> Job:
+def _job(
+    program: str, inputs: tuple[bytes, ...], hash_seed: int, config: VerifierConfig, *, tight: bool = False
+) -> Job:
     return Job(
         program=program,
         inputs=inputs,
@@ -83,6 +94,7 @@ def _job(program: str, inputs: tuple[bytes, ...], hash_seed: int, config: Verifi
         cpu_s=config.cpu_s / CPU_SHARE,
         wall_s=config.wall_s,
         hash_seed=hash_seed,
+        tight=tight,
     )
 
 
@@ -112,7 +124,8 @@ def _screen(proposal: Proposal, config: VerifierConfig) -> _Screened | Verdict:
     if not inputs or (proposal.task is Task.INDUCTION and len(set(inputs)) < len(inputs)):
         return inadmissible("duplicate_inputs") if inputs else Verdict(status=Status.FORMAT, detail="input")
     seeds = seeds_for(proposal.program, tree, literals)
-    return _Screened(inputs=tuple(inputs), literals=tuple(literals), hash_seeds=seeds)
+    traces = may_leave_traces(tree)
+    return _Screened(inputs=tuple(inputs), literals=tuple(literals), hash_seeds=seeds, traces=traces)
 
 
 def inadmissible(rule: str) -> Verdict:
@@ -133,9 +146,14 @@ def seeds_for(program: str, tree: ast.Module, literals: Sequence[str]) -> tuple[
     """Return the hash seeds under which a proposal must give the same.
 
     Two, in an order that its text decides (so that both kinds of zygote have work); all of them where sets are
-    about, since two seeds agree on half of the orders of two elements.
+    about, or addresses as text, since two seeds agree on half of the orders of two elements, and two zygotes on half of
+    the bits of an address.
     """
-    if depends_on_hashes(tree) or any("{" in literal or "set(" in literal for literal in literals):
+    if (
+        depends_on_hashes(tree)
+        or depends_on_addresses(tree)
+        or any("{" in literal or "set(" in literal for literal in literals)
+    ):
         return HASH_SEEDS
     pair = HASH_SEEDS[:2]
     return pair if hashlib.blake2b(program.encode(), digest_size=1).digest()[0] % 2 else pair[::-1]

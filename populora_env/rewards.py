@@ -1,4 +1,4 @@
-"""What a round pays: the solver by its verdict, the proposer by how many solvers succeeded (paper.md, Rewards).
+"""What a round pays: the solver by its verdict, the proposer by how many solvers succeeded (docs/paper.md, Rewards).
 
 Pure. Owns the numbers' meaning; the numbers themselves are settings (`RewardConfig`).
 """

@@ -1,7 +1,7 @@
-"""What the value of a program may hang on that its text does not show: the hash seed and the addresses of objects.
+"""What the value of a program may hang on that its text does not show: the hash seed, addresses, what ran before.
 
-Owns the guess, from the syntax tree, which programs have to be replayed in more zygotes than two. It errs on the side
-of more replays: whoever is replayed without need only costs time. What is refused outright is the affair of
+Owns the guess, from the syntax tree, which programs have to be replayed more often than twice. It errs on the side of
+more replays: whoever is replayed without need only costs time. What is refused outright is the affair of
 `admission`.
 """
 
@@ -36,12 +36,18 @@ def depends_on_addresses(tree: ast.Module) -> bool:
     That takes a conversion to text, and an object of such a kind that is kept as a value.
     """
     functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    functions |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
     passing = _passing(tree)
     texts = objects = False
     for node in ast.walk(tree):
         texts |= _makes_text(node)
         objects |= id(node) not in passing and _is_addressed(node, functions)
     return texts and objects
+
+
+def may_leave_traces(tree: ast.Module) -> bool:
+    """Return whether a call may leave something behind that fresh globals do not clear: in an imported module."""
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree))
 
 
 def _names_in(node: ast.AST) -> tuple[str, ...]:
@@ -87,11 +93,11 @@ def _is_addressed(node: ast.AST, functions: set[str]) -> bool:
         case ast.Lambda() | ast.GeneratorExp() | ast.Yield() | ast.YieldFrom() | ast.ClassDef():
             return True
         case ast.Name(id=name, ctx=ast.Load()):
-            return name in functions or name in allowlist.ADDRESSED
+            return name in allowlist.ADDRESSED or (name in functions and name not in allowlist.PLAIN_ATTRIBUTES)
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
             return name in allowlist.ADDRESSED
         case ast.Attribute(attr=name, ctx=ast.Load()):
-            return name not in ("args", "pi", "e", "inf", "nan")
+            return name not in allowlist.PLAIN_ATTRIBUTES
         case ast.alias(name=name):
             return name in allowlist.ADDRESSED
         case ast.MatchClass(kwd_attrs=[_, *_]):

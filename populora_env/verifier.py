@@ -40,6 +40,7 @@ class Verifier:
         self.config = config or VerifierConfig()
         self._lock = threading.Lock()
         self._pool: Pool | None = None
+        self._end: weakref.finalize[[], Verifier] | None = None
         self._verdicts = _Cache[Verdict](self.config.cache_size)
         self._proposal_verdicts = _Cache[ProposalVerdict](self.config.cache_size)
         _VERIFIERS.add(self)
@@ -71,9 +72,9 @@ class Verifier:
     def close(self) -> None:
         """End the zygotes; a later use starts new ones."""
         with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+            end, self._pool, self._end = self._end, None, None
+        if end is not None:
+            end()
 
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Run jobs; inputs after one on which the child died are run again, in a child of their own.
@@ -139,7 +140,9 @@ class Verifier:
     def forget_parent(self) -> None:
         """In the child of a fork: let go of the parent's zygotes, and of locks that another thread may have held."""
         self._lock = threading.Lock()
-        self._pool = None
+        if self._end is not None:
+            self._end.detach()
+        self._pool = self._end = None
         self._verdicts.new_lock()
         self._proposal_verdicts.new_lock()
 
@@ -147,8 +150,10 @@ class Verifier:
         """Return the pool of this process, started if need be."""
         with self._lock:
             if self._pool is None or not self._pool.usable:
+                if self._end is not None:
+                    self._end()
                 self._pool = Pool(self.config)
-                weakref.finalize(self, self._pool.close)
+                self._end = weakref.finalize(self, self._pool.close)
             return self._pool
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from populora_env.config import VerifierConfig
+from populora_env.rendering import escape
 from populora_env.sandbox.jobs import Job, Outcome
 from populora_env.sandbox.pool import HASH_SEEDS
 from populora_env.types import Proposal, Status, Task
@@ -170,17 +171,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show(findings: Sequence[Finding], layers: Mapping[str, bool], seconds: float) -> None:
-    width = max((len(finding.case.name) for finding in findings), default=0)
-    for finding in findings:
+    names = [_shortened(finding.case.name) for finding in findings]
+    width = max(map(len, names), default=0)
+    for name, finding in zip(names, findings, strict=True):
         mark = "ok  " if finding.holds else "FAIL"
         expected = "" if finding.holds else f"   expected {_shortened(finding.case.answer)}"
-        print(f"{mark}  {finding.case.name:<{width}}  {_shortened(str(finding))}{expected}")
+        print(f"{mark}  {name:<{width}}  {_shortened(str(finding))}{expected}")
     held = sum(finding.holds for finding in findings)
     granted = ", ".join(sorted(name for name, given in layers.items() if given)) or "none"
     print(f"{held} of {len(findings)} cases hold; {seconds:.1f} s; layers: {granted}")
 
 
 def _shortened(text: str) -> str:
+    """Return one line of text that steers no terminal."""
+    text = escape(text).replace("\n", "\\n")
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 3] + "..."
 
 

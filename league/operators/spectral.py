@@ -41,8 +41,8 @@ class Spectrum:
 def thin_svd(a: Tensor, b: Tensor) -> Spectrum:
     """Return the SVD of B A by QR of both factors and an r x r SVD.
 
-    B = Q_b R_b, A^T = Q_a R_a, R_b R_a^T = U' S V'^T, hence B A = (Q_b U') S (Q_a V')^T (docs/paper.md, Operators). Signs
-    are fixed by making each left vector's entry of largest size positive.
+    B = Q_b R_b, A^T = Q_a R_a, R_b R_a^T = U' S V'^T, hence B A = (Q_b U') S (Q_a V')^T (docs/paper.md, Operators).
+    Signs are fixed by making each left vector's entry of largest size positive.
 
     Args:
         a: float32 or float64 [n, r, d_in].

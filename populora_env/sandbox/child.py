@@ -8,12 +8,13 @@ library only.
 from __future__ import annotations
 
 import builtins
-import gc
+import functools
 import marshal
 import os
 import socket
 import sys
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from populora_env.sandbox import frames, isolation, kernel
 PROGRAM_NAME: Final = "program"
 """Name of the module in which a program runs."""
 _LAST_FD = 1 << 16
+_TIGHT_DEPTH = 30
+"""C calls around a tight job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class Setup:
 
     program_filter: kernel.Filter
     address_space: int
+    tight_address_space: int
+    """The same for a tight job."""
     zygote: int
     """Process id of the zygote, as a child sees it."""
     ballast: list[object]
@@ -39,9 +44,9 @@ class Setup:
     """Small blocks that a child takes before it runs anything: the holes that a fork left at the same place."""
 
 
-def encode_job(program: str, inputs: tuple[bytes, ...], calls: int) -> bytes:
+def encode_job(program: str, inputs: tuple[bytes, ...], calls: int, *, tight: bool) -> bytes:
     """Return the body of a job; our own bytes on both sides, so the fastest format will do."""
-    return marshal.dumps((program, inputs, calls))
+    return marshal.dumps((program, inputs, calls, tight))
 
 
 def run(control: socket.socket, result: int, header: tuple[Any, ...], setup: Setup) -> None:
@@ -50,29 +55,42 @@ def run(control: socket.socket, result: int, header: tuple[Any, ...], setup: Set
         _, size, n_frames, cpu_s, _ = header
         body = frames.read_exactly(control, size)
         if len(body) == size:
-            _confine(result, n_frames * cpu_s, setup)
+            source, inputs, calls, tight = marshal.loads(body)
+            space = setup.tight_address_space if tight else setup.address_space
+            _confine(result, n_frames * cpu_s, setup, space)
             os.write(frames.RESULT_FD, frames.READY)
-            _play(body, setup.padding)
+            if tight:
+                sys.setrecursionlimit(sys.getrecursionlimit() // 2)
+                _deeper(_TIGHT_DEPTH, functools.partial(_play, source, inputs, calls, setup.padding))
+            else:
+                _play(source, inputs, calls, setup.padding)
     except (OSError, ValueError) as error:
         os.write(frames.RESULT_FD, str(error).encode())
     finally:
         os._exit(0)
 
 
-def _confine(result: int, cpu_s: float, setup: Setup) -> None:
+def _confine(result: int, cpu_s: float, setup: Setup, address_space: int) -> None:
     if result != frames.RESULT_FD:
         os.dup2(result, frames.RESULT_FD)
     os.closerange(0, frames.RESULT_FD)
     os.closerange(frames.RESULT_FD + 1, _LAST_FD)
     kernel.die_with_parent(setup.zygote)
-    isolation.limit_child(address_space=setup.address_space, cpu_s=cpu_s)
+    isolation.limit_child(address_space=address_space, cpu_s=cpu_s)
     setup.program_filter.load()
 
 
-def _play(body: bytes, padding: int) -> None:
+def _deeper(levels: int, call: Callable[[], None]) -> None:
+    """Call at a greater depth of C calls: from 3.12 on Python has a limit for these that cannot be set."""
+    if levels:
+        next(map(_deeper, (levels - 1,), (call,)))
+    else:
+        call()
+
+
+def _play(source: str, inputs: tuple[bytes, ...], calls: int, padding: int) -> None:
+    """Run the program. Garbage is not collected: a program could see when, and that depends on what was before."""
     held = [(object(), number + 0.5) for number in range(padding)]
-    source, inputs, calls = marshal.loads(body)
-    gc.enable()
     try:
         code = compile(source, "<program>", "exec", dont_inherit=True)
     except BaseException as error:

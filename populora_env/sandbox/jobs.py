@@ -29,6 +29,8 @@ class Job:
     """CPU time of one call, in seconds."""
     wall_s: float
     """Wall clock of one call, in seconds."""
+    tight: bool = False
+    """Whether it gets half of the recursion depth and a quarter of the memory: to see that a value hangs on neither."""
     hash_seed: int | None = None
     """PYTHONHASHSEED of the zygote that must run it; None: any."""
     zygote: int | None = None

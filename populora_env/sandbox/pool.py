@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 HASH_SEEDS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 """PYTHONHASHSEED values; the first two are always at work, the others start when a job asks for them."""
+PLAIN_MALLOC: Final = frozenset(HASH_SEEDS[4:])
+"""Hash seeds of the zygotes that do without Python's own allocator."""
 _ATTEMPTS = 2
 _POLL_S = 5.0
 _NO_ARGUMENTS = encode(())
@@ -51,12 +53,12 @@ class Pool:
         self._owner = os.getpid()
         count = max(2, config.workers or _cores())
         self._seeds = Counter(HASH_SEEDS[number % 2] for number in range(count))
+        _POOLS.add(self)
         try:
             self._complete(())
-        except SandboxError:
+        except BaseException:
             self.close()
             raise
-        _POOLS.add(self)
         missing = sorted(name for name, granted in self.layers.items() if not granted)
         _log.info("sandbox: %d zygotes, layers not granted: %s", count, ", ".join(missing) or "none")
 
@@ -127,7 +129,7 @@ class Pool:
                 worker.finish_start()
             self._workers += fresh
             self._self_test([worker.launch.index for worker in fresh])
-        except SandboxError:
+        except BaseException:
             self._workers = [worker for worker in self._workers if worker not in fresh]
             for worker in fresh:
                 worker.close()
@@ -138,6 +140,7 @@ class Pool:
         return Launch(
             index=self._n_launched,
             hash_seed=hash_seed,
+            plain_malloc=hash_seed in PLAIN_MALLOC,
             memory_bytes=self._config.memory_bytes,
             namespaces=self._config.namespaces,
             bpf=self._bpf,
@@ -186,7 +189,7 @@ class Pool:
             return False
         job = batch.jobs[number]
         try:
-            worker.send(job, child.encode_job(job.program, job.inputs, job.calls))
+            worker.send(job, child.encode_job(job.program, job.inputs, job.calls, tight=job.tight))
         except FaultError as fault:
             self._replace(worker, batch, fault)
             return True

@@ -42,6 +42,8 @@ class Launch:
 
     index: int
     hash_seed: int
+    plain_malloc: bool
+    """Whether Python takes all memory from the C library: how addresses compare, and their lowest bits, then differ."""
     memory_bytes: int
     namespaces: bool
     bpf: bytes
@@ -62,7 +64,11 @@ class Spawner:
         """Start a zygote; it is not ready before `Worker.finish_start`."""
         future: Future[Worker] = Future()
         self._requests.put((launch, future))
-        return future.result()
+        try:
+            return future.result()
+        except BaseException:
+            future.add_done_callback(_end_unwanted)
+            raise
 
     def close(self) -> None:
         """End the thread, and with it whatever zygotes are left."""
@@ -77,6 +83,12 @@ def _spawn_on_request(requests: queue.SimpleQueue[tuple[Launch, Future[Worker]] 
             future.set_result(Worker(launch))
         except (OSError, ValueError) as error:
             future.set_exception(SandboxError(f"expected to start {sys.executable!r} as a zygote, got: {error}"))
+
+
+def _end_unwanted(future: Future[Worker]) -> None:
+    """End a zygote for which nobody waits any more."""
+    if future.exception() is None:
+        future.result().close()
 
 
 class Worker:
@@ -96,6 +108,8 @@ class Worker:
         command = [sys.executable, "-s", "-P", "-S", "-B", str(ZYGOTE), str(theirs.fileno()), str(os.getpid())]
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         environment["PYTHONHASHSEED"] = str(launch.hash_seed)
+        if launch.plain_malloc:
+            environment["PYTHONMALLOC"] = "malloc"
         try:
             with theirs:
                 self._process = subprocess.Popen(

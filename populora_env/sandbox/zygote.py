@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _CONTROL_FD = 100
 _SHORTEST_WAIT_S = 0.001
-_BALLAST_BYTES = 1_234_560
+_BALLAST_BYTES = 303 * 4096 - 64
+"""Memory that shifts all that is mapped later by an odd number of pages; below 2 MiB, which the kernel aligns."""
 _MOST_PADDING, _PADDING_STEP = 32, 3
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 528
 """Sizes of the blocks of Python's own allocator."""
@@ -130,9 +131,9 @@ def main(control_fd: int, parent: int) -> None:
     if layers.get("pid_namespace", False):
         isolation.become_first_process()
         parent = isolation.OUTSIDE
-    ballast: list[object] = [bytes((index + 1) * _BALLAST_BYTES)]
+    ballast: list[object] = [bytes(_BALLAST_BYTES) for _ in range(index)]
     preload()
-    space = isolation.address_space() + memory
+    space = isolation.address_space()
     layers |= isolation.seal(
         mount_namespace=layers.get("mount_namespace", False), parent=parent, namespaces=bool(namespaces)
     )
@@ -141,7 +142,8 @@ def main(control_fd: int, parent: int) -> None:
     ballast += make_ballast(index)
     setup = child.Setup(
         program_filter=bpf_filter,
-        address_space=space,
+        address_space=space + memory,
+        tight_address_space=space + memory // 4,
         zygote=os.getpid(),
         ballast=ballast,
         padding=index % _MOST_PADDING * _PADDING_STEP,

@@ -17,8 +17,8 @@ from scripted import save_base
 
 from league.arena import ProgramArena
 from league.config import RunConfig
-from league.options import EvolveOptions
 from league.operators import OPERATORS
+from league.options import EvolveOptions
 from league.run import UsageError, main, parse
 from league.standings import standings
 from league.storage import committed_steps, read_rows, read_table
@@ -188,9 +188,8 @@ def test_what_is_wrong_with_base_out_or_settings_is_one_clear_line_and_nothing_i
 def test_an_output_that_cannot_be_written_is_one_clear_line(base: Path, tmp_path: Path) -> None:
     arguments = (*SMALL, *SEEDS, "--base", str(base), "--out", str(tmp_path / "run"))
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "league.run", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        command = [sys.executable, "-m", "league.run", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: cannot write to standard output: No space left on device; committed steps are kept\n"
 

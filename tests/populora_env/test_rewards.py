@@ -1,4 +1,4 @@
-"""Tests of `populora_env.rewards`: the table of paper.md, worked by hand."""
+"""Tests of `populora_env.rewards`: the table of docs/paper.md, worked by hand."""
 
 import pytest
 

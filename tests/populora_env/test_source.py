@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
+import signal
+import threading
+import time
 import warnings
 
 import pytest
@@ -64,3 +68,72 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
         return
     assert is_plain_text(text)
     assert isinstance(tree, ast.Module)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "(",
+            "[",
+            "{1:",
+            "f(",
+            "(a:=",
+            "lambda:",
+            "not ",
+            "1**",
+            "a.",
+            "a if b else ",
+            "x=",
+            'f"{',
+            "@a\n",
+            "with (a,",
+        ),
+        *(
+            "case [",
+            "{**",
+            "[x for x in ",
+            "elif a:\n pass\n",
+            "def f[T: (",
+            "'",
+            "1_",
+            "\uff46",
+            "\u202e",
+            "\x0c",
+            "0x",
+        ),
+    ],
+)
+def test_repetitions_neither_crash_the_parser_nor_hold_it_up(piece: str) -> None:
+    start = time.process_time()
+    for text in (piece * (MAX_SOURCE_CHARS // len(piece)), piece * 90, "match x:\n    case " + piece * 60 + "1 1"):
+        try:
+            normalise(text)
+        except SourceError:
+            continue
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_the_child_of_a_fork_can_parse_whatever_other_threads_were_at() -> None:
+    stop = threading.Event()
+
+    def parse_on() -> None:
+        while not stop.is_set():
+            parse_program("x = [" + "1, " * 2000 + "]")
+
+    threads = [threading.Thread(target=parse_on) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(10)
+                parse_program("x = 1")
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 import warnings
 from typing import Any
 
@@ -23,6 +24,14 @@ def test_what_is_printed_reads_back_to_the_same_bytes(value: Any) -> None:
     data = canonical(value)
     if data is not None:
         assert encode(parse_literal(format_value(value), max_chars=1 << 16)) == data
+
+
+@pytest.mark.parametrize("piece", ["'\\", '"\\', "'''\\", "''", "'", "'''a", "r'\\", "'a\"", "9 ", "- ", "1-1j"])
+def test_a_long_text_of_quotes_is_refused_in_linear_time(piece: str) -> None:
+    start = time.process_time()
+    with pytest.raises(LiteralError):
+        parse_literal("1" + piece * 30_000, max_chars=1 << 20)
+    assert time.process_time() - start < 2
 
 
 @given(VALUES)

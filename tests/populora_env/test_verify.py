@@ -59,6 +59,14 @@ def test_cases_that_hold_exit_with_zero(tmp_path: Path, capsys: pytest.CaptureFi
     assert "4 of 4 cases hold" in capsys.readouterr().out
 
 
+def test_no_case_steers_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = case("ok:'\x1b[2J\u202e'", name="a\x1b[2J\nb", code="def f(x):\n    return '\\x1b\\u2066'\n")
+    assert main([write(tmp_path, row)]) == 1
+    shown = capsys.readouterr().out
+    assert all(char.isprintable() or char == "\n" for char in shown)
+    assert len(shown.splitlines()) == 2
+
+
 def test_a_case_that_falls_short_exits_with_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([write(tmp_path, case("timeout"), case("ok")), "--no-namespaces"]) == 1
     shown = capsys.readouterr().out

@@ -47,6 +47,21 @@ ATTACKS = {
     "closed_result_then_loop": (f("os.close(3)\nwhile True: pass", "import os\n"), "timeout"),
     "sleep": (f("time.sleep(1000)", "import time\n"), "forbidden"),
     "wait_for_a_lock": (f("l = threading.Lock()\nl.acquire()\nl.acquire()", "import threading\n"), "forbidden"),
+    "yield_the_core": (f("while True: libc.sched_yield()", LIBC), "timeout"),
+    "whole_frame_then_loop": (
+        f("os.write(3, b'V\\0\\1\\0\\0' + b'x' * 65535)\nwhile True: pass", "import os\n"),
+        "timeout",
+    ),
+    "huge_write": (f("libc.write(3, b'x' * (1 << 26), 1 << 26)", LIBC), "bad_frame"),
+    "wait_with_high_bits": (
+        f(f"libc.syscall({202 if X86 else 98}, ctypes.byref(ctypes.c_int()), ctypes.c_long(1 << 32), 0, 0)", LIBC),
+        "forbidden",
+    ),
+    "kill_itself": (f("os.kill(os.getpid(), 9)", "import os\n"), "forbidden"),
+    "abort": (f("libc.abort()", LIBC), "forbidden|crash"),
+    "false_return_from_a_signal": (f(f"libc.syscall({15 if X86 else 139})", LIBC), "crash"),
+    "end_of_the_thread": (f(f"libc.syscall({60 if X86 else 93}, 0)", LIBC), "no_result"),
+    "callback_from_c": (f("ctypes.CFUNCTYPE(None)(print)()", LIBC), "forbidden|ok|error"),
     "pause": (f("signal.pause()", "import signal\n"), "forbidden"),
     "select": (f("select.select([], [], [])", "import select\n"), "forbidden"),
     "signal_handler": (f("signal.signal(24, print)", "import signal\n"), "forbidden"),
@@ -179,6 +194,19 @@ def test_a_child_finds_nothing_of_the_answers_before_it(pool: Pool) -> None:
     outcomes = pool.run(answers + spies)
     assert all(str(outcome.results[0].status) == "ok" for outcome in outcomes)
     assert [decode(outcome.results[0].payload) for outcome in outcomes[-2:]] == [-1, -1]
+
+
+def test_a_tight_job_has_less_of_everything(pool: Pool) -> None:
+    depth = f("def g(n):\n  try: return g(n + 1)\n  except RecursionError: return n\nreturn g(0)")
+    memory = f("k = []\ntry:\n  while True: k.append(bytes(1 << 20))\nexcept MemoryError: return len(k)")
+    jobs = [
+        Job(program=program, inputs=(encode(()),), cpu_s=0.5, wall_s=10.0, tight=tight)
+        for program in (depth, memory)
+        for tight in (True, False)
+    ]
+    depths, memories = ([decode(o.results[0].payload) for o in pool.run(jobs)[i : i + 2]] for i in (0, 2))
+    assert depths[0] < 0.55 * depths[1]
+    assert 30 < memories[0] < 0.3 * memories[1]
 
 
 def test_layers_are_reported(pool: Pool) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from populora_env.sandbox import pool as pool_module
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Job
 from populora_env.sandbox.pool import HASH_SEEDS, Pool
+from populora_env.sandbox.worker import Worker
 from populora_env.values import decode, encode
 
 ROOT = Path(__file__).parents[3]
@@ -120,6 +122,28 @@ def test_an_interruption_leaves_a_pool_that_still_works(pool: Pool, monkeypatch:
         pool.run([job()] * 5)
     monkeypatch.undo()
     assert values(pool, [job()] * 3) == [2] * 3
+
+
+@pytest.mark.parametrize("moment", ["spawn", "start", "self-test"])
+def test_an_interruption_at_the_start_leaves_nothing(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, name = {"spawn": (Future, "result"), "start": (Worker, "finish_start"), "self-test": (Pool, "_self_test")}[
+        moment
+    ]
+    original = getattr(owner, name)
+
+    def interrupt(*arguments: object) -> object:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    before, descriptors = descendants(os.getpid()), len(os.listdir("/proc/self/fd"))
+    threads = set(threading.enumerate())
+    monkeypatch.setattr(owner, name, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Pool(VerifierConfig())
+    assert not wait_until_gone(descendants(os.getpid()) - before)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert not set(threading.enumerate()) - threads
 
 
 @pytest.mark.parametrize(
