@@ -65,7 +65,7 @@ ATTACKS = {
     "pause": (f("signal.pause()", "import signal\n"), "forbidden"),
     "select": (f("select.select([], [], [])", "import select\n"), "forbidden"),
     "signal_handler": (f("signal.signal(24, print)", "import signal\n"), "forbidden"),
-    "memory": (f("x = []\nwhile True: x.append(bytearray(1 << 20))"), "memory"),
+    "memory": (f("x = []\nwhile True: x.append(bytes(1 << 24))"), "memory"),
     "recursion": (f("return f()"), "error:RecursionError"),
     "stack": (f("return f()", "import sys\nsys.setrecursionlimit(10 ** 9)\n"), "crash|memory|timeout|error"),
     "segfault": (f("ctypes.string_at(0)", LIBC), "crash"),
