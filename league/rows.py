@@ -12,7 +12,8 @@ from dataclasses import asdict
 from league.rounds import PlayedRound, Seat
 from league.types import Row
 from populora_env.features import program_features
-from populora_env.types import Message, Problem, Role, Status, Verdict
+from populora_env.rewards import reward_parts
+from populora_env.types import Message, Problem, Role, Verdict
 
 ABILITY = "code"
 """The verl column `ability`."""
@@ -106,17 +107,7 @@ def _rollout_row(seat: Seat, role: Role, verdict: Verdict, reward: float, advant
         "verdict": str(verdict),
         "finish_reason": completion.finish_reason,
         "temperature": completion.request.temperature,
-    } | reward_parts(role, verdict, reward)
-
-
-def reward_parts(role: Role, verdict: Verdict, reward: float) -> dict[str, float]:
-    """Return the reward under the name of what it was paid for, 0 under the others; the parts add up to it."""
-    if role is Role.PROPOSER:
-        part = "difficulty" if verdict.ok else "validity"
-    else:
-        part = "format" if verdict.status is Status.FORMAT else "correctness"
-    names = ("validity", "difficulty", "format", "correctness")
-    return {f"reward_{name}": reward if name == part else 0.0 for name in names}
+    } | {f"reward_{name}": part for name, part in reward_parts(role, verdict, reward).items()}
 
 
 def _messages(messages: Sequence[Message]) -> list[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from populora_env.config import RewardConfig
-from populora_env.types import Status, Verdict
+from populora_env.types import Role, Status, Verdict
 
 AZR_EXTREME = -0.5
 """What `azr` pays a valid proposal that everybody or nobody solves, as that code does."""
@@ -66,3 +66,12 @@ def proposer_reward(rho: float | None, config: RewardConfig) -> float:
     if config.scheme == "variance":
         return 4.0 * rho * (1.0 - rho)
     raise ValueError(f"`scheme` must be paper, linear, azr or variance, got {config.scheme!r}")
+
+
+def reward_parts(role: Role, verdict: Verdict, reward: float) -> dict[str, float]:
+    """Return the reward under the name of what it was paid for, 0 under the others; the parts add up to it."""
+    if role is Role.PROPOSER:
+        paid_for = "difficulty" if verdict.ok else "validity"
+    else:
+        paid_for = "format" if verdict.status is Status.FORMAT else "correctness"
+    return {name: reward if name == paid_for else 0.0 for name in ("validity", "difficulty", "format", "correctness")}

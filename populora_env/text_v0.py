@@ -22,6 +22,7 @@ from populora_env.config import GameConfig, VerifierConfig
 from populora_env.game import Game, Phase, Round, RoundResult
 from populora_env.play import Judge, judge_attempts, judge_proposals
 from populora_env.rendering import render_round
+from populora_env.rewards import reward_parts
 from populora_env.spaces import UnicodeText
 from populora_env.types import Message, Observation, Role, Task
 from populora_env.verifier import Verifier
@@ -145,7 +146,8 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self._parts: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self._outcomes: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self._parts: dict[str, dict[str, float]] = {agent: {} for agent in self.agents}
         self._skip_agent_selection = None
         self._refresh()
 
@@ -163,7 +165,7 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
             raise ValueError(f"an action of {agent} must be a str, got {type(action).__name__}")
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards[agent] = 0.0
-        self._parts[agent] = {}
+        self._outcomes[agent], self._parts[agent] = {}, {}
         current = self.game.round
         self._act(current, agent, action)
         if current.settled:
@@ -203,12 +205,13 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
             judge_attempts([current], self._judge)
 
     def _settle(self, result: RoundResult) -> None:
-        self.rewards[PROPOSER] = result.proposer_reward
         common = {"round": len(self.game.results) - 1, "task": str(result.task), "solve_rate": result.solve_rate}
-        self._parts[PROPOSER] = common | _parts(str(result.proposal_verdict), result.proposer_reward)
-        for agent, verdict, reward in zip(self.solvers, result.attempt_verdicts, result.solver_rewards, strict=False):
+        settled = [(PROPOSER, result.proposal_verdict, result.proposer_reward)]
+        settled += zip(self.solvers, result.attempt_verdicts, result.solver_rewards, strict=False)
+        for agent, verdict, reward in settled:
             self.rewards[agent] = reward
-            self._parts[agent] = common | _parts(str(verdict), reward)
+            self._outcomes[agent] = common | {"verdict": str(verdict), "reward": reward}
+            self._parts[agent] = reward_parts(_role(agent), verdict, reward)
         if self.game.over:
             self.terminations = dict.fromkeys(self.agents, True)
 
@@ -227,6 +230,7 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
             "task": str(self.game.round.task),
             "round": self.game.round_index,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "outcome": dict(self._outcomes[agent]),
             "reward_parts": dict(self._parts[agent]),
         }
 
@@ -263,10 +267,6 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
 
 def _role(agent: str) -> Role:
     return Role.PROPOSER if agent == PROPOSER else Role.SOLVER
-
-
-def _parts(verdict: str, reward: float) -> dict[str, Any]:
-    return {"verdict": verdict, "reward": reward}
 
 
 def _observation_space(config: GameConfig) -> spaces.Dict:

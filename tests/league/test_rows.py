@@ -11,9 +11,8 @@ from test_rounds import GAME, SAMPLING, open_some
 
 from league.learning import rollouts_of
 from league.rounds import Room, judge_answers, judge_proposals, propose, solve
-from league.rows import problem_row, reward_parts, rollout_rows
+from league.rows import problem_row, rollout_rows
 from league.schemas import to_table
-from populora_env.types import Role, Status, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -70,20 +69,3 @@ def test_a_valid_row_is_a_training_example_of_its_own(played: list[Any]) -> None
         assert (truth["program"], truth["outputs"]) == (row["program"], row["outputs"])
         assert row["prompt"][0]["content"].startswith(f"<{row['task']}>")
         assert row["data_source"] == f"populora/{row['task']}"
-
-
-@pytest.mark.parametrize(
-    ("role", "status", "part"),
-    [
-        (Role.PROPOSER, Status.OK, "difficulty"),
-        (Role.PROPOSER, Status.FORMAT, "validity"),
-        (Role.PROPOSER, Status.TIMEOUT, "validity"),
-        (Role.SOLVER, Status.OK, "correctness"),
-        (Role.SOLVER, Status.ERROR, "correctness"),
-        (Role.SOLVER, Status.FORMAT, "format"),
-    ],
-)
-def test_rewards_stand_under_what_they_were_paid_for(role: Role, status: Status, part: str) -> None:
-    parts = reward_parts(role, Verdict(status=status), 0.75)
-    assert parts[f"reward_{part}"] == 0.75
-    assert sum(parts.values()) == 0.75

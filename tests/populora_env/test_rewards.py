@@ -3,8 +3,8 @@
 import pytest
 
 from populora_env.config import RewardConfig
-from populora_env.rewards import proposer_reward, solve_rate, solver_reward
-from populora_env.types import Status, Verdict
+from populora_env.rewards import proposer_reward, reward_parts, solve_rate, solver_reward
+from populora_env.types import Role, Status, Verdict
 
 
 def verdicts(*statuses):
@@ -57,3 +57,20 @@ def test_solve_rate_counts_every_attempt():
     assert solve_rate(verdicts(Status.OK, Status.WRONG, Status.FORMAT, Status.OK)) == 0.5
     with pytest.raises(ValueError, match="at least one"):
         solve_rate([])
+
+
+@pytest.mark.parametrize(
+    ("role", "status", "part"),
+    [
+        (Role.PROPOSER, Status.OK, "difficulty"),
+        (Role.PROPOSER, Status.FORMAT, "validity"),
+        (Role.PROPOSER, Status.TIMEOUT, "validity"),
+        (Role.SOLVER, Status.OK, "correctness"),
+        (Role.SOLVER, Status.ERROR, "correctness"),
+        (Role.SOLVER, Status.FORMAT, "format"),
+    ],
+)
+def test_rewards_stand_under_what_they_were_paid_for(role: Role, status: Status, part: str) -> None:
+    parts = reward_parts(role, Verdict(status=status), 0.75)
+    assert parts[part] == 0.75
+    assert sum(parts.values()) == 0.75

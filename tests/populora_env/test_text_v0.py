@@ -119,7 +119,7 @@ def test_solvers_are_skipped_after_an_invalid_proposal():
     seen = play(env, ["nonsense", proposal_text("return invalid"), proposal_text(), "", "", ""])
     assert [agent for agent, _, _ in seen] == [PROPOSER, PROPOSER, PROPOSER, "solver_0", "solver_1", PROPOSER]
     assert [reward for agent, reward, _ in seen if agent == PROPOSER] == [0.0, -1.0, -1.0, 0.0]
-    assert env.infos["solver_1"]["reward_parts"]["verdict"].startswith("format")
+    assert env.infos["solver_1"]["outcome"]["verdict"].startswith("format")
 
 
 def test_every_reward_is_told_once_with_its_parts():
@@ -129,7 +129,7 @@ def test_every_reward_is_told_once_with_its_parts():
     for agent in env.agent_iter():
         _, reward, terminated, _, info = env.last()
         told[agent] += reward
-        assert info["reward_parts"].get("reward", 0.0) == reward
+        assert info["outcome"].get("reward", 0.0) == sum(info["reward_parts"].values()) == reward
         env.step(None if terminated else next(script))
     for result in env.game.results:
         paid[PROPOSER] += result.proposer_reward
@@ -139,16 +139,16 @@ def test_every_reward_is_told_once_with_its_parts():
     assert len(env.game.results) == 5
 
 
-def test_reward_parts_are_dropped_when_the_agent_acts_again():
+def test_outcomes_are_dropped_when_the_agent_acts_again():
     env = make(ScriptedJudge(), rounds=3)
     play(env, [proposal_text(), "", ""])
-    assert env.infos[PROPOSER]["reward_parts"]["solve_rate"] == 0.0
+    assert env.infos[PROPOSER]["outcome"]["solve_rate"] == 0.0
     env.step(proposal_text())
-    assert env.infos[PROPOSER]["reward_parts"] == {}
-    assert env.infos["solver_0"]["reward_parts"]["reward"] == -1.0
+    assert env.infos[PROPOSER]["outcome"] == {}
+    assert env.infos["solver_0"]["outcome"]["reward"] == -1.0
     env.step("")
-    assert env.infos["solver_0"]["reward_parts"] == {}
-    assert env.infos["solver_1"]["reward_parts"]["reward"] == -1.0
+    assert env.infos["solver_0"]["outcome"] == {}
+    assert env.infos["solver_1"]["outcome"]["reward"] == -1.0
 
 
 def test_answers_are_judged_together_at_the_last_step():
@@ -200,7 +200,7 @@ def test_what_is_hidden_changes_nothing_until_settlement(task):
         assert data_equivalence(all_seen(envs[0]), all_seen(envs[1]), exact=True)
         for env in envs:
             env.step(answer_text("111"))
-    assert envs[0].infos[PROPOSER]["reward_parts"]["verdict"] == "ok"
+    assert envs[0].infos[PROPOSER]["outcome"]["verdict"] == "ok"
 
 
 def test_observing_is_pure_valid_for_every_agent_in_every_phase_and_in_its_space():
@@ -315,7 +315,7 @@ def test_copies_go_on_as_the_original(duplicate, wrap):
             for each in (env, other):
                 each.step(answer_text("1"))
         assert data_equivalence(all_seen(env), all_seen(other), exact=True)
-        assert other.infos["solver_0"]["reward_parts"]["verdict"] == "ok"
+        assert other.infos["solver_0"]["outcome"]["verdict"] == "ok"
     finally:
         env.close()
         other.close()
