@@ -33,6 +33,18 @@ def random_proposal(rng: np.random.Generator, task: Task, config: GameConfig) ->
     return _write(problem, config)
 
 
+def fitting_proposal(rng: np.random.Generator, observation: Observation, config: GameConfig) -> str:
+    """Write a proposal of the task asked for; for induction, inputs of the kinds that the program seems to take."""
+    if observation.task is not Task.INDUCTION:
+        return random_proposal(rng, observation.task, config)
+    kinds = _argument_kinds(_shown_program(observation.prompt))
+    for _ in range(_TRIES):
+        problem = generate_problem(rng, task=observation.task, n_inputs=config.induction_inputs)
+        if tuple(map(type, ast.literal_eval(problem.inputs[0]))) == kinds:
+            break
+    return _write(replace(problem, message=f"arguments of f: {len(kinds)}"), config)
+
+
 def random_answer(rng: np.random.Generator, task: Task, config: GameConfig) -> str:
     """Write a well-formed answer: that of some other small problem, so it is seldom right."""
     problem = generate_problem(rng, task=task, n_inputs=config.induction_inputs, depth=1)
@@ -41,7 +53,7 @@ def random_answer(rng: np.random.Generator, task: Task, config: GameConfig) -> s
 
 
 class GeneratorProposer:
-    """A policy that proposes generated problems; for induction, inputs of the kinds that the program seems to take."""
+    """A policy that proposes generated problems (`fitting_proposal`)."""
 
     def __init__(self, config: GameConfig, seed: int) -> None:
         """Make the policy; `seed` is the root of its draws."""
@@ -50,14 +62,7 @@ class GeneratorProposer:
 
     def __call__(self, observation: Observation) -> str:
         """Return a proposal of the observation's task."""
-        if observation.task is not Task.INDUCTION:
-            return random_proposal(self._rng, observation.task, self._config)
-        kinds = _argument_kinds(_shown_program(observation.prompt))
-        for _ in range(_TRIES):
-            problem = generate_problem(self._rng, task=observation.task, n_inputs=self._config.induction_inputs)
-            if tuple(map(type, ast.literal_eval(problem.inputs[0]))) == kinds:
-                break
-        return _write(replace(problem, message=f"arguments of f: {len(kinds)}"), self._config)
+        return fitting_proposal(self._rng, observation, self._config)
 
 
 class GuessingSolver:

@@ -13,8 +13,8 @@ from gymnasium import spaces
 
 from populora_env.config import GameConfig
 from populora_env.prompts import ANSWER, INPUT, OUTPUT, PROGRAM
-from populora_env.seats import random_answer, random_proposal
-from populora_env.types import Role
+from populora_env.seats import fitting_proposal, random_answer, random_proposal
+from populora_env.types import Observation, Role
 
 _PRINTABLE = "".join(map(chr, range(32, 127)))
 _JUNK_SHARE = 0.15
@@ -46,6 +46,8 @@ class UnicodeText(spaces.Text):
         """
         self.config = GameConfig() if config is None else config
         self.role = role
+        self.asked: Observation | None = None
+        """What the space's agent is asked now, kept up to date by an environment; well-formed samples then fit it."""
         super().__init__(self.config.max_action_chars, min_length=0, charset=_PRINTABLE, seed=seed)
 
     @property
@@ -71,7 +73,10 @@ class UnicodeText(spaces.Text):
             return _junk(rng)
         role = self.role or (Role.PROPOSER if rng.random() < 0.5 else Role.SOLVER)
         proposes = (role is Role.PROPOSER) != (draw < _JUNK_SHARE + _OTHER_ROLE_SHARE)
-        task = self.config.tasks[int(rng.integers(len(self.config.tasks)))]
+        if self.asked is not None and proposes and self.asked.role is Role.PROPOSER:
+            return fitting_proposal(rng, self.asked, self.config)
+        tasks = self.config.tasks if self.asked is None else (self.asked.task,)
+        task = tasks[int(rng.integers(len(tasks)))]
         return random_proposal(rng, task, self.config) if proposes else random_answer(rng, task, self.config)
 
     def __repr__(self) -> str:

@@ -220,6 +220,7 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         current = self.game.round
         proposing = self.game.over or current.phase is Phase.PROPOSE
         self.agent_selection = PROPOSER if proposing else self.solvers[current.seat]
+        self.action_spaces[self.agent_selection].asked = self._seen(self.agent_selection)
         self.infos = {agent: self._info(agent) for agent in self.agents}
 
     def _info(self, agent: str) -> dict[str, Any]:

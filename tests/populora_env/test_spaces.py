@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from populora_env.config import GameConfig
+from populora_env.game import Round
 from populora_env.parsing import parse_answer, parse_proposal
 from populora_env.spaces import UnicodeText
 from populora_env.types import Answer, Malformed, Problem, Proposal, Role, Task
@@ -88,3 +89,18 @@ def test_is_cheap():
     for _ in range(100):
         space.sample()
     assert time.process_time() - start < 1.0  # about 0.01 s; a full-Unicode `Text` takes seconds
+
+
+@pytest.mark.parametrize("task", list(Task))
+def test_well_formed_samples_fit_what_is_asked(task):
+    config = GameConfig()
+    space = UnicodeText(config, role=Role.PROPOSER, seed=0)
+
+    def fitting():
+        texts = [space.sample() for _ in range(400)]
+        read = [parse_proposal(text, task=task, references=[REFERENCE], config=config) for text in texts]
+        return sum(isinstance(proposal, Proposal) for proposal in read) / len(texts)
+
+    blind = fitting()
+    space.asked = Round(task=task, references=[REFERENCE], config=config).proposer_observation()
+    assert fitting() > max(0.7, blind + 0.1)

@@ -59,6 +59,23 @@ def play(env, actions):
 
 
 @CHECKS
+@pytest.mark.parametrize("actions", range(12))
+def test_the_default_environment_reaches_the_solvers_in_either_check(actions, verifier):
+    results = []
+
+    def default():
+        env = TextEnv(config=GameConfig(), verifier=verifier, on_settled=results.append)
+        seed_actions(env, seed=100 * actions)
+        return env
+
+    api_test(default())
+    assert reached(results) >= 0.2
+    results.clear()
+    seed_test(default)
+    assert reached(results) >= 0.2
+
+
+@CHECKS
 @pytest.mark.parametrize("style", ["compact", "chat"])
 def test_api_and_seed_tests_pass_and_random_play_reaches_the_solvers(style, verifier):
     config, results = GameConfig(rounds=ROUNDS, style=style), []
