@@ -15,9 +15,10 @@ from populora_env.proposals import Check, read_arguments, verdict_of
 from populora_env.sandbox.jobs import Job, Outcome
 from populora_env.sandbox.pool import HASH_SEEDS
 from populora_env.sensitivity import depends_on_hashes
+from populora_env.sharing import leaves_nothing
 from populora_env.source import SourceError, parse_program
 from populora_env.types import Answer, Problem, Status, Task, Verdict
-from populora_env.values import DecodeError, LiteralError, decode, encode, parse_literal
+from populora_env.values import DecodeError, LiteralError, decode, read_literal
 
 _OK = Verdict(status=Status.OK)
 _WRONG = Verdict(status=Status.WRONG)
@@ -33,8 +34,8 @@ def answer_key(problem: Problem, answer: Answer) -> Hashable:
     return problem.task, program, hidden, problem.outputs[problem.n_visible :], answer.text
 
 
-def check_answer(problem: Problem, answer: Answer, config: VerifierConfig) -> Check[Verdict]:
-    """Judge an answer to a problem.
+def check_answer(problem: Problem, answer: Answer, config: VerifierConfig, *, owner: Hashable = None) -> Check[Verdict]:
+    """Judge an answer to a problem; plain programs of one owner, and inputs of one plain program, share processes.
 
     Raises:
         ValueError: The problem is not one of ours: its values cannot be read, or nothing of it is hidden.
@@ -43,29 +44,31 @@ def check_answer(problem: Problem, answer: Answer, config: VerifierConfig) -> Ch
         return _check_output(problem, answer, config)
     if problem.task is Task.ABDUCTION:
         return (yield from _check_input(problem, answer, config))
-    return (yield from _check_program(problem, answer, config))
+    return (yield from _check_program(problem, answer, config, owner))
 
 
 def _check_output(problem: Problem, answer: Answer, config: VerifierConfig) -> Verdict:
     try:
-        value = parse_literal(answer.text, max_chars=config.max_answer_chars)
+        _, data = read_literal(answer.text, max_chars=config.max_answer_chars)
     except LiteralError:
         return Verdict(status=Status.FORMAT, detail="literal")
-    return _OK if _equal(encode(value), _gold(problem.outputs)[0], config) else _WRONG
+    return _OK if _equal(data, _gold(problem.outputs)[0], config) else _WRONG
 
 
 def _check_input(problem: Problem, answer: Answer, config: VerifierConfig) -> Check[Verdict]:
     data = read_arguments(answer.text, config)
     if data is None:
         return Verdict(status=Status.FORMAT, detail="literal")
-    sensitive = "{" in answer.text or "set(" in answer.text or _sensitive(problem.program)
-    outcomes = yield _jobs(problem.program, (data,), config, sensitive=sensitive)
+    sensitive, plain = _nature(problem.program)
+    sensitive |= "{" in answer.text or "set(" in answer.text
+    shares = ("program", problem.program) if plain else None
+    outcomes = yield _jobs(problem.program, (data,), config, sensitive=sensitive, shares=shares)
     return _verdict(outcomes, _gold(problem.outputs), config)
 
 
-def _check_program(problem: Problem, answer: Answer, config: VerifierConfig) -> Check[Verdict]:
+def _check_program(problem: Problem, answer: Answer, config: VerifierConfig, owner: Hashable) -> Check[Verdict]:
     gold = _gold(problem.outputs[problem.n_visible :])
-    inputs = tuple(_gold(problem.inputs[problem.n_visible :]))
+    inputs = _gold(problem.inputs[problem.n_visible :])
     if not inputs:
         raise ValueError(f"`problem` must have hidden inputs, got {problem.n_visible} visible of {len(problem.inputs)}")
     try:
@@ -75,21 +78,33 @@ def _check_program(problem: Problem, answer: Answer, config: VerifierConfig) -> 
     if not defines_f(tree):
         return Verdict(status=Status.FORMAT, detail="no f")
     sensitive = depends_on_hashes(tree) or any("{" in text or "set(" in text for text in problem.inputs)
-    outcomes = yield _jobs(answer.text, inputs, config, sensitive=sensitive)
+    shares = ("owner", owner) if owner is not None and leaves_nothing(tree) else None
+    outcomes = yield _jobs(answer.text, inputs, config, sensitive=sensitive, shares=shares)
     return _verdict(outcomes, gold, config)
 
 
 @functools.lru_cache(maxsize=4096)
-def _sensitive(program: str) -> bool:
+def _nature(program: str) -> tuple[bool, bool]:
+    """Return whether a problem's program depends on hashes, and whether it leaves nothing behind."""
     tree: ast.Module = parse_program(program)
-    return depends_on_hashes(tree)
+    return depends_on_hashes(tree), leaves_nothing(tree)
 
 
-def _jobs(program: str, inputs: tuple[bytes, ...], config: VerifierConfig, *, sensitive: bool) -> tuple[Job, ...]:
+def _jobs(
+    program: str, inputs: tuple[bytes, ...], config: VerifierConfig, *, sensitive: bool, shares: Hashable
+) -> tuple[Job, ...]:
     """Return one job; two under different hash seeds where the seed may matter, so that the verdict has no luck."""
     seeds: Sequence[int | None] = HASH_SEEDS[:2] if sensitive else (None,)
     return tuple(
-        Job(program=program, inputs=inputs, cpu_s=config.cpu_s, wall_s=config.wall_s, hash_seed=seed) for seed in seeds
+        Job(
+            program=program,
+            inputs=inputs,
+            cpu_s=config.cpu_s,
+            wall_s=config.wall_s,
+            hash_seed=seed,
+            shares=shares,
+        )
+        for seed in seeds
     )
 
 
@@ -104,8 +119,9 @@ def _verdict(outcomes: Sequence[Outcome], gold: Sequence[bytes], config: Verifie
     return _OK
 
 
-def _gold(literals: Sequence[str]) -> list[bytes]:
-    return [encode(parse_literal(literal, max_chars=_MAX_GOLD_CHARS)) for literal in literals]
+@functools.lru_cache(maxsize=4096)
+def _gold(literals: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(read_literal(literal, max_chars=_MAX_GOLD_CHARS)[1] for literal in literals)
 
 
 def _equal(payload: bytes, gold: bytes, config: VerifierConfig) -> bool:

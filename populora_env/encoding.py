@@ -3,7 +3,8 @@
 Equal bytes mean: 1 != True != 1.0, -0.0 != 0.0, one NaN, the order of dicts and sets ignored. Owns no literals (that
 is `values`) and no judgement. No pickle, repr or JSON: no method of a user's class ever runs here.
 
-The zygote loads this file too, so it imports the standard library only. Bytes of a value (n, m in decimal, in ASCII):
+The zygote loads this file too, so it imports what is there before anything is imported, and `math` and `struct` (see
+`sandbox/zygote.py`). Bytes of a value (n, m in decimal, in ASCII):
 
     n t f                None, True, False           l<n>: items        list
     i<hex>;              int, lower-case, sign       u<n>: items        tuple
@@ -16,28 +17,38 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
 
-Value: TypeAlias = Any
-"""None, bool, int, float, complex, str, bytes, list, tuple, dict, set or frozenset of values; exact types only."""
+TYPE_CHECKING = False
+"""True to type checkers alone: importing `typing` would make every fork of the zygote dearer."""
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, Final, TypeAlias
+
+    Value: TypeAlias = Any
+    """None, bool, int, float, complex, str, bytes, list, tuple, dict, set or frozenset of values; exact types only."""
+else:
+    Value = object
 
 _NAN = struct.pack(">d", math.nan)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds of one encoded value."""
 
-    max_bytes: int = 64 * 1024
-    """Length of the encoding."""
-    max_nodes: int = 20_000
-    """Values in it, containers included."""
-    max_depth: int = 64
-    """Containers around the innermost value."""
+    __slots__ = ("max_bytes", "max_depth", "max_nodes")
+
+    def __init__(self, *, max_bytes: int = 64 * 1024, max_nodes: int = 20_000, max_depth: int = 64) -> None:
+        """Keep the bounds.
+
+        Args:
+            max_bytes: Length of the encoding.
+            max_nodes: Values in it, containers included.
+            max_depth: Containers around the innermost value.
+        """
+        self.max_bytes = max_bytes
+        self.max_nodes = max_nodes
+        self.max_depth = max_depth
 
 
 LIMITS: Final = Limits()
@@ -181,8 +192,8 @@ def decode(data: bytes, *, limits: Limits = LIMITS) -> Value:
     return value
 
 
-_INT = re.compile(rb"(0|-?[1-9a-f][0-9a-f]*);")
-_LENGTH = re.compile(rb"(0|[1-9][0-9]{0,8}):")
+_MAX_DIGITS = 9
+"""Digits of the longest length that is read."""
 
 
 class _Reader:
@@ -211,7 +222,7 @@ class _Reader:
 
     def _scalar(self, tag: bytes) -> Value:
         if tag == b"i":
-            return int(self._match(_INT), 16)
+            return self._int()
         if tag == b"r":
             return self._float()
         if tag == b"c":
@@ -263,15 +274,30 @@ class _Reader:
         self.at += size
         return self.data[self.at - size : self.at]
 
-    def _match(self, pattern: re.Pattern[bytes]) -> bytes:
-        found = pattern.match(self.data, self.at)
-        if found is None:
+    def _int(self) -> int:
+        digits = self._until(b";", len(self.data))
+        try:
+            value = int(digits, 16)
+        except ValueError as error:
+            raise DecodeError("number is not canonical") from error
+        if b"%x" % value != digits:
             raise DecodeError("number is not canonical")
-        self.at = found.end()
-        return found[1]
+        return value
 
     def _length(self) -> int:
-        return int(self._match(_LENGTH))
+        digits = self._until(b":", self.at + _MAX_DIGITS + 1)
+        if not digits.isdigit() or (digits[0] == ord("0") and len(digits) > 1):
+            raise DecodeError("length is not canonical")
+        return int(digits)
+
+    def _until(self, mark: bytes, end: int) -> bytes:
+        """Return what stands before `mark`, which must come before place `end`."""
+        found = self.data.find(mark, self.at, end)
+        if found < 0:
+            raise DecodeError("number is cut short")
+        digits = self.data[self.at : found]
+        self.at = found + 1
+        return digits
 
     def _float(self) -> float:
         data = self._take(8)

@@ -1,4 +1,4 @@
-"""How a proposal is judged: screened from its text, run twice, replayed under other hash seeds.
+"""How a proposal is judged: screened from its text, run twice, replayed under other hash seeds and restated.
 
 Owns what makes a proposal valid. A check is a generator: it yields the jobs that it needs, is sent their outcomes, and
 returns the verdict, so that the checks of a whole batch share the zygotes.
@@ -14,12 +14,14 @@ from typing import TypeAlias, TypeVar
 
 from populora_env.admission import defines_f, refusal_of
 from populora_env.config import VerifierConfig
+from populora_env.restatement import hangs_on_interpreter, restate
 from populora_env.sandbox.jobs import CallResult, Job, Outcome
 from populora_env.sandbox.pool import HASH_SEEDS
 from populora_env.sensitivity import depends_on_addresses, depends_on_hashes, may_leave_traces
+from populora_env.sharing import leaves_nothing
 from populora_env.source import SourceError, parse_program
 from populora_env.types import Proposal, ProposalVerdict, Status, Task, Verdict
-from populora_env.values import DecodeError, LiteralError, decode, encode, format_value, parse_literal
+from populora_env.values import DecodeError, LiteralError, format_payload, read_literal
 
 _T = TypeVar("_T")
 Check: TypeAlias = Generator[tuple[Job, ...], tuple[Outcome, ...], _T]
@@ -41,6 +43,10 @@ class _Screened:
     hash_seeds: tuple[int, ...]
     traces: bool
     """Whether a call may leave something behind for the next input."""
+    plain: bool
+    """Whether nothing of it can be left in its process."""
+    restated: str | None
+    """The program as a Python would run it that decides otherwise what the language leaves open; None: the same."""
 
 
 def proposal_key(proposal: Proposal) -> Hashable:
@@ -48,14 +54,19 @@ def proposal_key(proposal: Proposal) -> Hashable:
     return proposal.task, proposal.program, proposal.inputs
 
 
-def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[ProposalVerdict]:
-    """Judge a proposal: valid if it is admitted, ends in time, and every run gives the same, writable values."""
+def check_proposal(proposal: Proposal, config: VerifierConfig, *, owner: Hashable = None) -> Check[ProposalVerdict]:
+    """Judge a proposal: valid if it is admitted, ends in time, and every run gives the same, writable values.
+
+    The first runs of one owner's plain programs may share a process; each replay has its own, so that what one program
+    did to another would show.
+    """
     screened = _screen(proposal, config)
     if isinstance(screened, Verdict):
         return ProposalVerdict(verdict=screened)
     first, *others = screened.hash_seeds
     # The replays have the limits of answers: what comes out the same under tighter ones does not hang on either.
-    (outcome,) = yield (_job(proposal.program, screened.inputs, first, config, tight=True),)
+    shares = ("owner", owner) if owner is not None and screened.plain else None
+    (outcome,) = yield (_job(proposal.program, screened.inputs, first, config, tight=True, shares=shares),)
     verdict = _verdict_on_run(outcome)
     exec_ms = outcome.cpu_ms
     if not verdict.ok:
@@ -69,11 +80,16 @@ def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[Proposal
     step = 1 if screened.traces else len(payloads)
     parts = [(others[0], start, start + step) for start in range(0, len(payloads), step)]
     parts += [(seed, 0, len(payloads)) for seed in others[1:]]
-    replays = yield tuple(
-        _job(proposal.program, screened.inputs[start:end], seed, config) for seed, start, end in parts
-    )
-    for replay, (_, start, end) in zip(replays, parts, strict=True):
+    jobs = [_job(proposal.program, screened.inputs[start:end], seed, config) for seed, start, end in parts]
+    if screened.restated is not None:
+        jobs.append(_job(screened.restated, screened.inputs, first, config))
+    replays = yield tuple(jobs)
+    for replay, (_, start, end) in zip(replays, parts, strict=False):
         verdict = _verdict_on_replay(replay, payloads[start:end])
+        if not verdict.ok:
+            return ProposalVerdict(verdict=verdict, exec_ms=exec_ms)
+    for replay in replays[len(parts) :]:
+        verdict = _verdict_on_restatement(replay, payloads)
         if not verdict.ok:
             return ProposalVerdict(verdict=verdict, exec_ms=exec_ms)
     return ProposalVerdict(
@@ -85,7 +101,13 @@ def check_proposal(proposal: Proposal, config: VerifierConfig) -> Check[Proposal
 
 
 def _job(
-    program: str, inputs: tuple[bytes, ...], hash_seed: int, config: VerifierConfig, *, tight: bool = False
+    program: str,
+    inputs: tuple[bytes, ...],
+    hash_seed: int,
+    config: VerifierConfig,
+    *,
+    tight: bool = False,
+    shares: Hashable = None,
 ) -> Job:
     return Job(
         program=program,
@@ -95,6 +117,7 @@ def _job(
         wall_s=config.wall_s,
         hash_seed=hash_seed,
         tight=tight,
+        shares=shares,
     )
 
 
@@ -124,8 +147,18 @@ def _screen(proposal: Proposal, config: VerifierConfig) -> _Screened | Verdict:
     if not inputs or (proposal.task is Task.INDUCTION and len(set(inputs)) < len(inputs)):
         return inadmissible("duplicate_inputs") if inputs else Verdict(status=Status.FORMAT, detail="input")
     seeds = seeds_for(proposal.program, tree, literals)
-    traces = may_leave_traces(tree)
-    return _Screened(inputs=tuple(inputs), literals=tuple(literals), hash_seeds=seeds, traces=traces)
+    try:
+        restated = restate(proposal.program) if hangs_on_interpreter(tree) else None
+    except ValueError:
+        return Verdict(status=Status.FORMAT, detail="program")
+    return _Screened(
+        inputs=tuple(inputs),
+        literals=tuple(literals),
+        hash_seeds=seeds,
+        traces=may_leave_traces(tree),
+        plain=leaves_nothing(tree),
+        restated=restated,
+    )
 
 
 def inadmissible(rule: str) -> Verdict:
@@ -136,10 +169,10 @@ def inadmissible(rule: str) -> Verdict:
 def read_arguments(text: str, config: VerifierConfig) -> bytes | None:
     """Return the encoding of an argument tuple, None if `text` is no literal of one."""
     try:
-        value = parse_literal(text, max_chars=config.max_answer_chars)
+        value, data = read_literal(text, max_chars=config.max_answer_chars)
     except LiteralError:
         return None
-    return encode(value) if type(value) is tuple else None
+    return data if type(value) is tuple else None
 
 
 def seeds_for(program: str, tree: ast.Module, literals: Sequence[str]) -> tuple[int, ...]:
@@ -175,6 +208,11 @@ def _verdict_on_replay(replay: Outcome, payloads: Sequence[bytes]) -> Verdict:
     return Verdict(status=Status.OK)
 
 
+def _verdict_on_restatement(replay: Outcome, payloads: Sequence[bytes]) -> Verdict:
+    verdict = _verdict_on_replay(replay, payloads)
+    return inadmissible("unanswerable") if verdict.status is Status.NONDETERMINISTIC else verdict
+
+
 def _different(result: CallResult) -> Verdict:
     """Return the verdict on a call that did not give what an earlier one gave."""
     if result.status in (Status.TIMEOUT, Status.MEMORY):
@@ -193,8 +231,8 @@ def _written(payload: bytes, config: VerifierConfig) -> str | Verdict:
     if len(payload) > _BYTES_PER_CHAR * longest:
         return inadmissible("unanswerable")
     try:
-        literal = format_value(decode(payload))
-        readable = len(literal) <= longest and encode(parse_literal(literal, max_chars=longest)) == payload
+        literal = format_payload(payload)
+        readable = len(literal) <= longest and read_literal(literal, max_chars=longest)[1] == payload
     except DecodeError:
         return Verdict(status=Status.BAD_FRAME)
     except LiteralError:

@@ -8,8 +8,12 @@ more replays: whoever is replayed without need only costs time. What is refused 
 from __future__ import annotations
 
 import ast
+from typing import Final
 
 from populora_env import allowlist
+
+_READERS: Final = frozenset({"getattr", "attrgetter"})
+"""Functions that read an attribute by its name."""
 
 
 def depends_on_hashes(tree: ast.Module) -> bool:
@@ -17,7 +21,7 @@ def depends_on_hashes(tree: ast.Module) -> bool:
     views = algebra = False
     for node in ast.walk(tree):
         match node:
-            case ast.Set() | ast.SetComp():
+            case ast.Set() | ast.SetComp() | ast.Name(id="hash"):
                 return True
             case ast.BinOp(op=op) | ast.AugAssign(op=op):
                 algebra |= isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub)
@@ -59,7 +63,14 @@ def _names_in(node: ast.AST) -> tuple[str, ...]:
             return (name.rpartition(".")[2],)
         case ast.MatchClass(kwd_attrs=names):
             return tuple(names)
+        case ast.Call(func=ast.Name(id=reader) | ast.Attribute(attr=reader), args=arguments) if reader in _READERS:
+            return tuple(part for text in arguments for part in _parts(text))
     return ()
+
+
+def _parts(node: ast.expr) -> list[str]:
+    """Return the names of attributes in a constant text."""
+    return node.value.split(".") if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
 
 
 def _makes_text(node: ast.AST) -> bool:

@@ -7,6 +7,7 @@ re-exported here. Owns no judgement. Nothing is ever evaluated: a literal is tak
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 from typing import Any
@@ -23,8 +24,10 @@ __all__ = [
     "Value",
     "decode",
     "encode",
+    "format_payload",
     "format_value",
     "parse_literal",
+    "read_literal",
 ]
 
 
@@ -44,6 +47,15 @@ def format_value(value: Value) -> str:
     """
     encode(value)
     return _literal(value)
+
+
+def format_payload(data: bytes) -> str:
+    """Return the canonical literal of the value that `data` encodes.
+
+    Raises:
+        DecodeError: Not the canonical bytes of a value.
+    """
+    return _literal(decode(data))
 
 
 def _literal(value: Value) -> str:
@@ -99,17 +111,53 @@ def parse_literal(text: str, *, max_chars: int) -> Value:
     Raises:
         LiteralError: Not a literal of a value within the limits.
     """
+    return read_literal(text, max_chars=max_chars)[0]
+
+
+def read_literal(text: str, *, max_chars: int) -> tuple[Value, bytes]:
+    """Read a literal as `parse_literal` does; return the value and its canonical bytes.
+
+    Raises:
+        LiteralError: Not a literal of a value within the limits.
+    """
     if len(text) > max_chars:
         raise LiteralError(f"literal has {len(text)} characters, at most {max_chars} are read")
     value = _read(text.strip())
     try:
-        encode(value)
+        return value, encode(value)
     except EncodeError as error:
         raise LiteralError(str(error)) from error
-    return value
+
+
+_SIMPLE = re.compile(r"\(?((?:'[ !#-&(-\[\]-~]*'|[-0-9 ,\[\]])*)(?:,?\))?")
+"""Ints, strings without escapes and lists of these, perhaps in a tuple: with other quotes and brackets this is JSON."""
 
 
 def _read(text: str) -> Value:
+    simple = _SIMPLE.fullmatch(text)
+    if simple is not None and (text[:1] == "(") == (text[-1:] == ")"):
+        try:
+            return _read_simple(simple[1], text)
+        except (ValueError, RecursionError):
+            pass
+    return _read_any(text)
+
+
+def _read_simple(body: str, text: str) -> Value:
+    """Read what `_SIMPLE` matches with the parser of JSON: it is faster, and here reads nothing that Python does not.
+
+    Raises:
+        ValueError: It is no JSON; it may be a literal all the same.
+    """
+    if not text.startswith("("):
+        return json.loads(body.replace("'", '"'))
+    items = json.loads(f"[{body}]".replace("'", '"'))
+    if len(items) < 2 and not text.endswith(",)"):
+        raise ValueError("not a tuple")
+    return tuple(items)
+
+
+def _read_any(text: str) -> Value:
     if re.fullmatch(rf"-?[0-9]{{{_DECIMAL_DIGITS},}}", text):
         return _read_decimal(text)
     if not _CLOSED.fullmatch(text):

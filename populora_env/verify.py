@@ -1,185 +1,147 @@
 """Command line: answer a file of cases and say which fall short. `python -m populora_env.verify CASES.json`.
 
-Owns the reading of cases, the comparison with their admissible answers, and the table. A file of cases holds `cases`,
-each with `name`, `code`, `input`, `answer` and `via`: `replay` runs the code in two zygotes of different hash seeds,
-without admission or a second call, `proposal` judges it as a proposal. `answer` separates alternatives by `|`: a
-status, `status:detail`, `ok` for any value of the program's own, `ok:LITERAL` for that value.
+Owns the table. What a case is, and what holds, is in `cases`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TextIO
 
+from populora_env.cases import Finding, check_cases, is_still_right, read_cases
 from populora_env.config import VerifierConfig
 from populora_env.rendering import escape
-from populora_env.sandbox.jobs import Job, Outcome
-from populora_env.sandbox.pool import HASH_SEEDS
-from populora_env.types import Proposal, Status, Task
-from populora_env.values import DecodeError, LiteralError, decode, encode, format_value, parse_literal
 from populora_env.verifier import SandboxError, Verifier
 
-_MAX_CHARS = 1 << 16
 _SHOWN_CHARS = 40
+_EPILOG = """\
+a file of cases:
+  {"cases": [
+    {"name": "reverse", "via": "replay", "input": [1, 2], "answer": "ok:[2, 1]",
+     "code": "def f(x):\\n    return x[::-1]\\n"},
+    {"name": "clock", "via": "proposal", "input": 0, "answer": "inadmissible:import",
+     "code": "import time\\ndef f(x):\\n    return time.time()\\n"}]}
+
+  code    defines f, which is called as f(input); input is any JSON value
+  via     replay: run in two zygotes of different hash seeds, without rules of admission or a second call
+          proposal: judged as a proposal, in full
+  answer  admissible verdicts, separated by |: a status, status:detail, ok for any value of the program's
+          own, ok:LITERAL for that value
+  status  ok wrong format timeout memory forbidden error unserialisable output_limit bad_frame no_result
+          crash nondeterministic inadmissible
+
+exit status: 0 all cases hold, 1 one falls short, 2 the file cannot be read or the sandbox failed
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One snippet with the answers that a correct sandbox may give."""
+class _Report:
+    """What the verifier said of a file."""
 
-    name: str
-    code: str
-    arguments: tuple[Any, ...]
-    answer: str
-    via: Literal["replay", "proposal"]
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Read a case of a JSON file.
-
-        Raises:
-            ValueError: A field is missing, or `via` is unknown.
-        """
-        try:
-            via = row["via"]
-            case = cls(name=row["name"], code=row["code"], arguments=(row["input"],), answer=row["answer"], via=via)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"expected a case with name, code, input, answer and via, got {row!r}") from error
-        if via not in ("replay", "proposal"):
-            raise ValueError(f"`via` must be 'replay' or 'proposal', got {via!r}")
-        return case
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What the verifier said of a case."""
-
-    case: Case
-    status: Status
-    detail: str = ""
-    """The literal of the value if the status is ok."""
-    value: bytes = b""
+    findings: Sequence[Finding]
+    clean: bool
+    """Whether a clean job was still right after all cases."""
+    layers: Mapping[str, bool]
+    seconds: float
 
     @property
     def holds(self) -> bool:
-        """Whether the case admits this."""
-        return any(self._matches(alternative) for alternative in _alternatives(self.case.answer))
-
-    def _matches(self, alternative: str) -> bool:
-        status, _, detail = alternative.partition(":")
-        if status != self.status:
-            return False
-        if not detail:
-            return True
-        if self.status is not Status.OK:
-            return detail == self.detail
-        try:
-            return encode(parse_literal(detail, max_chars=_MAX_CHARS)) == self.value
-        except LiteralError:
-            return False
-
-    def __str__(self) -> str:
-        """Return `status` or `status:detail`."""
-        return f"{self.status}:{self.detail}" if self.detail else str(self.status)
-
-
-def _alternatives(answer: str) -> list[str]:
-    """Split at `|`, but for those that a literal contains."""
-    parts: list[str] = []
-    for part in answer.split("|"):
-        if part.partition(":")[0] in set(Status):
-            parts.append(part)
-        elif parts:
-            parts[-1] += "|" + part
-    return parts
-
-
-def check_cases(verifier: Verifier, cases: Sequence[Case]) -> list[Finding]:
-    """Return what the verifier says of each case.
-
-    Raises:
-        SandboxError: The sandbox itself failed.
-    """
-    replayed = [case for case in cases if case.via == "replay"]
-    jobs = [job for case in replayed for job in _replays(case, verifier.config)]
-    outcomes = iter(verifier.run(jobs))
-    findings = {id(case): _compared(case, next(outcomes), next(outcomes)) for case in replayed}
-    proposed = [case for case in cases if case.via == "proposal"]
-    proposals = [
-        Proposal(task=Task.DEDUCTION, program=case.code, inputs=(format_value(case.arguments),)) for case in proposed
-    ]
-    for case, judged in zip(proposed, verifier.check_proposals(proposals), strict=True):
-        output = judged.outputs[0] if judged.outputs else ""
-        findings[id(case)] = Finding(
-            case=case,
-            status=judged.verdict.status,
-            detail=output or judged.verdict.detail,
-            value=encode(parse_literal(output, max_chars=_MAX_CHARS)) if output else b"",
-        )
-    return [findings[id(case)] for case in cases]
-
-
-def _replays(case: Case, config: VerifierConfig) -> list[Job]:
-    inputs = (encode(case.arguments),)
-    return [
-        Job(program=case.code, inputs=inputs, cpu_s=config.cpu_s, wall_s=config.wall_s, hash_seed=seed)
-        for seed in HASH_SEEDS[:2]
-    ]
-
-
-def _compared(case: Case, first: Outcome, second: Outcome) -> Finding:
-    one, two = first.results[0], second.results[0]
-    if Status.OK in (one.status, two.status) and one != two:
-        return Finding(case=case, status=Status.NONDETERMINISTIC)
-    if one.status is not Status.OK:
-        return Finding(case=case, status=one.status, detail=one.detail)
-    try:
-        literal = format_value(decode(one.payload))
-    except DecodeError:
-        return Finding(case=case, status=Status.BAD_FRAME)
-    return Finding(case=case, status=Status.OK, detail=literal, value=one.payload)
+        return self.clean and all(finding.holds for finding in self.findings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all cases hold, 1 if any falls short, 2 if it could not be told."""
-    parser = argparse.ArgumentParser(prog="python -m populora_env.verify", description="Answer a file of cases.")
-    parser.add_argument("cases", type=Path, metavar="CASES.json", help="the file of cases")
-    parser.add_argument("--no-namespaces", action="store_true", help="do without namespaces, pivot_root and Landlock")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        rows = json.loads(options.cases.read_text(encoding="utf-8"))["cases"]
-        cases = [Case.from_row(row) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"{options.cases}: {error}", file=sys.stderr)
-        return 2
+        cases = read_cases(options.cases.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return _fail(f"{options.cases}: {error}")
     start = time.perf_counter()
     try:
-        with Verifier(VerifierConfig(namespaces=not options.no_namespaces)) as verifier:
+        config = VerifierConfig(
+            namespaces=not options.no_namespaces, workers=options.workers, cpu_s=options.cpu_s, cache_size=0
+        )
+        with Verifier(config) as verifier:
             layers = verifier.layers
             findings = check_cases(verifier, cases)
-    except SandboxError as error:
-        print(f"sandbox: {error}", file=sys.stderr)
-        return 2
-    _show(findings, layers, time.perf_counter() - start)
-    return 0 if all(finding.holds for finding in findings) else 1
+            clean = is_still_right(verifier)
+    except (SandboxError, ValueError) as error:
+        return _fail(str(error))
+    report = _Report(findings=findings, clean=clean, layers=layers, seconds=time.perf_counter() - start)
+    lines = _json(report) if options.json else _table(report)
+    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+    return 0 if report.holds else 1
 
 
-def _show(findings: Sequence[Finding], layers: Mapping[str, bool], seconds: float) -> None:
-    names = [_shortened(finding.case.name) for finding in findings]
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m populora_env.verify",
+        description="Answer a file of cases and say which fall short.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("cases", type=Path, metavar="CASES.json", help="the file of cases")
+    parser.add_argument("--no-namespaces", action="store_true", help="do without namespaces, pivot_root and Landlock")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="run N cases at a time (0: one a core)")
+    parser.add_argument(
+        "--cpu-s", type=float, default=VerifierConfig().cpu_s, metavar="S", help="CPU seconds of one call (%(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    return parser
+
+
+def _fail(message: str) -> int:
+    """Say in one line why nothing can be told."""
+    _write(sys.stderr, escape(message).replace("\n", " ") + "\n")
+    return 2
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write, and let a reader go that wants no more (`| head`)."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _json(report: _Report) -> list[str]:
+    cases = [
+        {
+            "name": finding.case.name,
+            "via": finding.case.via,
+            "holds": finding.holds,
+            "verdict": str(finding),
+            "answer": finding.case.answer,
+        }
+        for finding in report.findings
+    ]
+    held = sum(finding.holds for finding in report.findings)
+    summary = {"held": held, "of": len(cases), "clean": report.clean, "seconds": round(report.seconds, 3)}
+    return [json.dumps({**summary, "layers": dict(report.layers), "cases": cases})]
+
+
+def _table(report: _Report) -> list[str]:
+    names = [_shortened(finding.case.name) for finding in report.findings]
     width = max(map(len, names), default=0)
-    for name, finding in zip(names, findings, strict=True):
+    lines = []
+    for name, finding in zip(names, report.findings, strict=True):
         mark = "ok  " if finding.holds else "FAIL"
         expected = "" if finding.holds else f"   expected {_shortened(finding.case.answer)}"
-        print(f"{mark}  {name:<{width}}  {_shortened(str(finding))}{expected}")
-    held = sum(finding.holds for finding in findings)
-    granted = ", ".join(sorted(name for name, given in layers.items() if given)) or "none"
-    print(f"{held} of {len(findings)} cases hold; {seconds:.1f} s; layers: {granted}")
+        lines.append(f"{mark}  {name:<{width}}  {_shortened(str(finding))}{expected}")
+    if not report.clean:
+        lines.append("FAIL  a clean job was not right after these cases")
+    held = sum(finding.holds for finding in report.findings)
+    granted = ", ".join(sorted(name for name, given in report.layers.items() if given)) or "none"
+    lines.append(f"{held} of {len(names)} cases hold; {report.seconds:.1f} s; layers: {granted}")
+    return lines
 
 
 def _shortened(text: str) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from populora_env.config import VerifierConfig
 from populora_env.sandbox import kernel
-from populora_env.sandbox.jobs import CallResult
+from populora_env.sandbox.jobs import CallResult, Job
 from populora_env.types import Status
+from populora_env.values import encode
 
 _LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 _PTRACE = {"x86_64": 101, "aarch64": 117}
@@ -48,7 +50,7 @@ def canaries() -> tuple[Canary, ...]:
         _canary("sane", "return 7", (Status.OK, "")),
         _canary("open", "open('/etc/passwd')", _DENIED),
         _canary("stat", "os.stat('/')", _DENIED, head="import os\n"),
-        _canary("socket", "socket.socket()", _FORBIDDEN, head="import socket\n"),
+        _canary("socket", "libc.socket(2, 1, 0)", _FORBIDDEN, head=_LIBC),
         _canary("fork", "os.fork()", _FORBIDDEN, head="import os\n"),
         _canary("thread", "_thread.start_new_thread(f, ())", _FORBIDDEN, head="import _thread\n"),
         _canary("exec", "os.execv('/bin/true', ['true'])", _FORBIDDEN, head="import os\n"),
@@ -64,3 +66,15 @@ def canaries() -> tuple[Canary, ...]:
 
 CANARY_CPU_S: Final = 0.05
 """CPU limit of a canary; the endless loop takes all of it."""
+_NO_ARGUMENTS = encode(())
+
+
+def canary_job(canary: Canary, zygote: int, config: VerifierConfig) -> Job:
+    """Return the job that tries a canary in one zygote."""
+    return Job(
+        program=canary.program,
+        inputs=(_NO_ARGUMENTS,),
+        cpu_s=CANARY_CPU_S,
+        wall_s=max(config.wall_s, 10.0),
+        zygote=zygote,
+    )

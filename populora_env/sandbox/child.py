@@ -1,82 +1,105 @@
 """The forked child: reads its job, gives up everything, runs the program, writes one frame for each call, exits.
 
 Nothing here is trusted once the program runs: it may rewrite every object below. What it can do then is bounded by
-the kernel, and all it can forge is the value that it could have returned. Loaded by the zygote, so the standard
-library only.
+the kernel, and all it can forge is the value that it could have returned. Loaded by the zygote, so it imports
+next to nothing; and since each page that a fresh fork touches costs microseconds, it does as little as it can.
 """
 
 from __future__ import annotations
 
 import builtins
-import functools
+import gc
 import marshal
 import os
-import socket
 import sys
-import types
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
 
 from populora_env.encoding import EncodeError, TooLargeError, decode, encode
 from populora_env.sandbox import frames, isolation, kernel
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+    from typing import Any, Final
+
 PROGRAM_NAME: Final = "program"
 """Name of the module in which a program runs."""
-_LAST_FD = 1 << 16
+_LAST_FD = 256
+"""A zygote is started with three descriptors and its socket, and opens a handful."""
 _TIGHT_DEPTH = 30
 """C calls around a tight job."""
+_Module: type = type(sys)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """What a child needs to confine itself; made once, before the first fork."""
 
-    program_filter: kernel.Filter
-    address_space: int
-    tight_address_space: int
-    """The same for a tight job."""
-    zygote: int
-    """Process id of the zygote, as a child sees it."""
-    ballast: list[object]
-    """Memory that gives each zygote addresses of its own; only held."""
-    padding: int
-    """Small blocks that a child takes before it runs anything: the holes that a fork left at the same place."""
+    __slots__ = ("ballast", "control", "limits", "padding", "program_filter", "zygote")
+
+    def __init__(
+        self,
+        *,
+        control: int,
+        program_filter: kernel.Filter,
+        limits: isolation.ChildLimits,
+        zygote: int,
+        ballast: list[object],
+        padding: int,
+    ) -> None:
+        """Keep what a child needs.
+
+        Args:
+            control: Descriptor from which a child reads its job.
+            program_filter: The seccomp filter.
+            limits: Limits of a child.
+            zygote: Process id of the zygote, as a child sees it.
+            ballast: Memory that gives each zygote addresses of its own; only held.
+            padding: Small blocks that a child takes before it runs anything: the holes that a fork left at the same
+                place.
+        """
+        self.control = control
+        self.program_filter = program_filter
+        self.limits = limits
+        self.zygote = zygote
+        self.ballast = ballast
+        self.padding = padding
 
 
-def encode_job(program: str, inputs: tuple[bytes, ...], calls: int, *, tight: bool) -> bytes:
-    """Return the body of a job; our own bytes on both sides, so the fastest format will do."""
-    return marshal.dumps((program, inputs, calls, tight))
+def encode_job(parts: list[tuple[str, tuple[bytes, ...], int]]) -> bytes:
+    """Return the body of a job: programs, each with its inputs and the calls on each.
+
+    Our own bytes on both sides, so the fastest format will do.
+    """
+    return marshal.dumps(parts)
 
 
-def run(control: socket.socket, result: int, header: tuple[Any, ...], setup: Setup) -> None:
+def run(result: int, header: tuple[Any, ...], setup: Setup) -> None:
     """Do one job and exit; never returns."""
     try:
-        _, size, n_frames, cpu_s, _ = header
-        body = frames.read_exactly(control, size)
+        _, size, n_frames, cpu_s, _, tight = header
+        body = frames.read_exactly(setup.control, size)
         if len(body) == size:
-            source, inputs, calls, tight = marshal.loads(body)
-            space = setup.tight_address_space if tight else setup.address_space
-            _confine(result, n_frames * cpu_s, setup, space)
+            parts = marshal.loads(body)
+            _confine(result, n_frames * cpu_s, setup, tight=tight)
             os.write(frames.RESULT_FD, frames.READY)
             if tight:
                 sys.setrecursionlimit(sys.getrecursionlimit() // 2)
-                _deeper(_TIGHT_DEPTH, functools.partial(_play, source, inputs, calls, setup.padding))
+                _deeper(_TIGHT_DEPTH, lambda: _play_all(parts, setup.padding))
             else:
-                _play(source, inputs, calls, setup.padding)
+                _play_all(parts, setup.padding)
     except (OSError, ValueError) as error:
         os.write(frames.RESULT_FD, str(error).encode())
     finally:
         os._exit(0)
 
 
-def _confine(result: int, cpu_s: float, setup: Setup, address_space: int) -> None:
+def _confine(result: int, cpu_s: float, setup: Setup, *, tight: bool) -> None:
     if result != frames.RESULT_FD:
         os.dup2(result, frames.RESULT_FD)
     os.closerange(0, frames.RESULT_FD)
     os.closerange(frames.RESULT_FD + 1, _LAST_FD)
     kernel.die_with_parent(setup.zygote)
-    isolation.limit_child(address_space=address_space, cpu_s=cpu_s)
+    setup.limits.apply(cpu_s, tight=tight)
     setup.program_filter.load()
 
 
@@ -88,9 +111,20 @@ def _deeper(levels: int, call: Callable[[], None]) -> None:
         call()
 
 
-def _play(source: str, inputs: tuple[bytes, ...], calls: int, padding: int) -> None:
-    """Run the program. Garbage is not collected: a program could see when, and that depends on what was before."""
+def _play_all(parts: list[tuple[str, tuple[bytes, ...], int]], padding: int) -> None:
+    """Run the programs, one after the other.
+
+    Garbage is not collected while one runs: it could see when, and that depends on what was before.
+    """
     held = [(object(), number + 0.5) for number in range(padding)]
+    for number, part in enumerate(parts):
+        if number:
+            gc.collect()
+        _play(*part)
+    held.clear()
+
+
+def _play(source: str, inputs: tuple[bytes, ...], calls: int) -> None:
     try:
         code = compile(source, "<program>", "exec", dont_inherit=True)
     except BaseException as error:
@@ -112,12 +146,11 @@ def _play(source: str, inputs: tuple[bytes, ...], calls: int, padding: int) -> N
                 _untrace()
                 frame = _success(value)
             _send(*frame)
-    held.clear()
 
 
-def _define(code: types.CodeType) -> Any:
+def _define(code: CodeType) -> Any:
     """Run a program in a fresh module and return its `f`."""
-    module = types.ModuleType(PROGRAM_NAME)
+    module = _Module(PROGRAM_NAME)
     module.__dict__["__builtins__"] = builtins
     sys.modules[PROGRAM_NAME] = module
     exec(code, module.__dict__)

@@ -1,7 +1,7 @@
 """Bytes on the wires between the verifier, a zygote and a child.
 
-Owns the layouts and their strict reading. Trusts nothing that comes from a child: its stream is only ever walked here.
-Loaded by the zygote too, so the standard library only.
+Owns the layouts, and how a zygote reads them (`streams` does it for the verifier). Trusts nothing that comes from a
+child: its stream is only ever walked here. Loaded by the zygote, so it imports next to nothing.
 
     verifier -> zygote   HELLO once, then one JOB header at a time; the *child* reads the body that follows
     child    -> zygote   READY, then one frame for each call: a tag, a length, a payload
@@ -10,11 +10,12 @@ Loaded by the zygote too, so the standard library only.
 
 from __future__ import annotations
 
-import socket
+import os
 import struct
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 RESULT_FD: Final = 3
 """The only descriptor that a child keeps."""
@@ -40,41 +41,16 @@ MAX_PAYLOAD: Final = 64 * 1024
 MAX_NAME: Final = 80
 """Longest type name, in bytes."""
 
-HELLO: Final = struct.Struct(">QBII")
-"""Memory a child may gain, namespaces wanted, index of the zygote, length of the filter that follows."""
-JOB: Final = struct.Struct(">QIIdd")
-"""Job id, length of the body, frames expected, CPU and wall seconds for each frame."""
+HELLO: Final = struct.Struct(">QBBII")
+"""Memory a child may gain, namespaces and library wanted, index of the zygote, length of the filter that follows."""
+JOB: Final = struct.Struct(">QIIddB")
+"""Job id, length of the body, frames expected, CPU and wall seconds for each frame, whether it is tight."""
 REPLY: Final = struct.Struct(">QBiQI")
-"""Job id, how it ended (`End`), exit code or signal, CPU microseconds, length of the stream that follows."""
+"""Job id, how it ended, exit code or signal, CPU microseconds, length of the stream that follows."""
 
-
-class End(IntEnum):
-    """How a child ended, as the zygote saw it."""
-
-    EXITED = 0
-    SIGNALLED = 1
-    CPU_LIMIT = 2
-    WALL_LIMIT = 3
-    BAD_STREAM = 4
-    """The child wrote more, or longer, frames than it may."""
-    NOT_READY = 5
-    """The set-up of the child failed: a fault of the sandbox."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One frame of a child's stream."""
-
-    tag: bytes
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """The frames of a child's stream, and whether anything but whole frames was in it."""
-
-    frames: tuple[Frame, ...]
-    broken: bool
+EXITED, SIGNALLED, CPU_LIMIT, WALL_LIMIT, BAD_STREAM, NOT_READY = range(6)
+"""How a child ended, as the zygote saw it. BAD_STREAM: it wrote more, or longer, frames than it may. NOT_READY: its
+set-up failed, which is a fault of the sandbox."""
 
 
 class FrameCounter:
@@ -102,28 +78,12 @@ class FrameCounter:
             self.count += 1
 
 
-def read_stream(stream: bytes, expected: int) -> Stream:
-    """Take a child's stream (without READY) apart into at most `expected` frames."""
-    frames: list[Frame] = []
-    at = 0
-    while at < len(stream):
-        if len(frames) == expected or len(stream) < at + FRAME.size:
-            return Stream(tuple(frames), broken=True)
-        tag, length = FRAME.unpack_from(stream, at)
-        start = at + FRAME.size
-        at = start + length
-        if tag not in TAGS or length > MAX_PAYLOAD or at > len(stream):
-            return Stream(tuple(frames), broken=True)
-        frames.append(Frame(tag, stream[start:at]))
-    return Stream(tuple(frames), broken=False)
-
-
-def read_exactly(source: socket.socket, size: int) -> bytes:
-    """Read `size` bytes from a blocking socket; fewer only at its end."""
-    parts = bytearray()
-    while len(parts) < size:
-        piece = source.recv(size - len(parts))
+def read_exactly(source: int, size: int) -> bytes:
+    """Read `size` bytes from a blocking descriptor; fewer only at its end."""
+    data = os.read(source, size)
+    while len(data) < size:
+        piece = os.read(source, size - len(data))
         if not piece:
             break
-        parts += piece
-    return bytes(parts)
+        data += piece
+    return data

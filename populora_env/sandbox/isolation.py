@@ -1,21 +1,24 @@
 """The order in which a zygote cuts itself off, and the limits that its children get.
 
 Owns what is required and what is best effort. What is required raises; the rest is reported as a layer. Does not own
-the calls themselves (that is `kernel`). Loaded by the zygote, so the standard library only.
+the calls themselves (that is `kernel`). Loaded by the zygote, so it imports next to nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import resource
-import signal
 import sys
-from collections.abc import Callable
-from typing import Final
 
 from populora_env.sandbox import kernel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+    from typing import Final
+else:
+    import _signal  # what `signal` wraps in enums
 
 NOBODY: Final = 65534
 """User and group that a zygote started by root becomes."""
@@ -131,32 +134,52 @@ def limit_zygote() -> None:
     resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
 
 
-def limit_child(*, address_space: int, cpu_s: float) -> None:
-    """Set the limits of a child: address space, CPU time (whole seconds, the backstop), no processes, no descriptors.
+class ChildLimits:
+    """The limits of a child, made ready before the fork: address space, CPU time, no processes, no descriptors."""
 
-    Raises:
-        OSError: The kernel refused.
-        ValueError: A limit is above the hard limit of the process.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    space = address_space if hard == resource.RLIM_INFINITY else min(address_space, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (space, space))
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    seconds = math.ceil(cpu_s) + 1
-    seconds = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
-    ceiling = seconds + 1 if hard == resource.RLIM_INFINITY else min(seconds + 1, hard)
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, ceiling))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+    __slots__ = ("_cpu_hard", "_fixed", "_space", "_tight_space")
+
+    def __init__(self, *, address_space: int, tight_address_space: int) -> None:
+        """Take the limits on the address space, in bytes, of a job and of a tight one; see what hard limits allow."""
+        self._space = _within_hard(resource.RLIMIT_AS, address_space)
+        self._tight_space = _within_hard(resource.RLIMIT_AS, tight_address_space)
+        self._cpu_hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        self._fixed = ((resource.RLIMIT_NPROC, (0, 0)), (resource.RLIMIT_NOFILE, (0, 0)))
+
+    def apply(self, cpu_s: float, *, tight: bool) -> None:
+        """Limit this process for good; CPU time in whole seconds, as the backstop.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        setrlimit = resource.setrlimit
+        space = self._tight_space if tight else self._space
+        setrlimit(resource.RLIMIT_AS, (space, space))
+        seconds = int(cpu_s) + 2
+        ceiling = seconds + 1
+        if self._cpu_hard != resource.RLIM_INFINITY:
+            seconds, ceiling = min(seconds, self._cpu_hard), min(ceiling, self._cpu_hard)
+        setrlimit(resource.RLIMIT_CPU, (seconds, ceiling))
+        for limit, pair in self._fixed:
+            setrlimit(limit, pair)
+
+
+def _within_hard(limit: int, wanted: int) -> int:
+    _, hard = resource.getrlimit(limit)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def reset_signals() -> None:
     """Ignore the terminal's signals (they are the trainer's affair) and give all others their default action."""
-    ignored = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP, signal.SIGPIPE}
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        with contextlib.suppress(OSError):
-            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    ignored = {_signal.SIGINT, _signal.SIGQUIT, _signal.SIGHUP, _signal.SIGTSTP, _signal.SIGPIPE}
+    for number in _signal.valid_signals():
+        if number in (_signal.SIGKILL, _signal.SIGSTOP):
+            continue
+        try:
+            _signal.signal(number, _signal.SIG_IGN if number in ignored else _signal.SIG_DFL)
+        except OSError:
+            continue
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
 
 
 def thread_count() -> int:

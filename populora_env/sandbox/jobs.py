@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import signal
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from populora_env.sandbox import frames
-from populora_env.sandbox.frames import End
+from populora_env.sandbox.streams import End, Frame, read_stream
 from populora_env.types import Status
 
 
@@ -35,6 +37,22 @@ class Job:
     """PYTHONHASHSEED of the zygote that must run it; None: any."""
     zygote: int | None = None
     """Index of the zygote that must run it; None: any."""
+    shares: Hashable = None
+    """Jobs with the same value may run in one child, one after the other; None: alone."""
+
+    @property
+    def limits(self) -> tuple[object, ...]:
+        """What jobs that run in one child must have in common."""
+        return self.cpu_s, self.wall_s, self.tight
+
+    @property
+    def library(self) -> bool:
+        """Whether it needs a zygote with the standard library.
+
+        Without the word no program imports; the machinery of classes may import by itself. The text alone decides, so
+        that a program always runs in the same kind of zygote.
+        """
+        return "import" in self.program or "class" in self.program
 
     @property
     def n_frames(self) -> int:
@@ -95,7 +113,7 @@ class FaultError(Exception):
     """The sandbox failed at a job: try it once more on a fresh zygote."""
 
 
-def read_reply(data: bytes) -> Reply | None:
+def read_reply(data: bytes | bytearray) -> Reply | None:
     """Return the reply at the start of `data`, or None if it is not complete yet.
 
     Raises:
@@ -106,53 +124,79 @@ def read_reply(data: bytes) -> Reply | None:
     job_id, end, code, cpu_us, length = frames.REPLY.unpack_from(data)
     if len(data) < frames.REPLY.size + length:
         return None
-    if len(data) > frames.REPLY.size + length or end not in set(End):
+    if end not in set(End):
         raise FaultError("the reply of a zygote is malformed")
-    return Reply(job_id=job_id, end=End(end), code=code, cpu_s=cpu_us / 1e6, stream=data[frames.REPLY.size :])
+    stream = bytes(data[frames.REPLY.size : frames.REPLY.size + length])
+    return Reply(job_id=job_id, end=End(end), code=code, cpu_s=cpu_us / 1e6, stream=stream)
 
 
-def outcome_of(job: Job, reply: Reply) -> Outcome:
-    """Return what came of a job.
+class Again(Enum):
+    """Why a job has to run again."""
+
+    NOT_REACHED = "the child died before it came to it"
+    IN_DOUBT = "it ended in a way that those which ran before it in its child may have had a part in"
+
+
+def outcomes_of(jobs: Sequence[Job], reply: Reply) -> list[Outcome | Again]:
+    """Return what came of the jobs of one child, in their order.
 
     Raises:
         FaultError: The child's set-up failed, or something outside the sandbox killed it.
     """
     if reply.end is End.NOT_READY:
         raise FaultError(f"the set-up of a child failed: {reply.stream[: frames.MAX_NAME]!r}, code {reply.code}")
-    stream = frames.read_stream(reply.stream, job.n_frames)
+    n_frames = sum(job.n_frames for job in jobs)
+    stream = read_stream(reply.stream, n_frames)
     results = [_result_of(frame) for frame in stream.frames]
-    death = _death(job, reply, broken=stream.broken, complete=len(results) == job.n_frames)
+    limit_s = sum(job.n_frames * job.cpu_s for job in jobs)
+    death = _death(reply, limit_s, broken=stream.broken, complete=len(results) == n_frames)
     if death is not None:
-        results = [*results[: job.n_frames - 1], CallResult(death)]
-    done = len(results)
-    results += [NOT_RUN] * (job.n_frames - done)
-    return Outcome(results=tuple(results), done=done, cpu_ms=reply.cpu_s * 1000)
+        results = [*results[: n_frames - 1], CallResult(death)]
+    outcomes: list[Outcome | Again] = []
+    for job in jobs:
+        own, results = results[: job.n_frames], results[job.n_frames :]
+        if not own:
+            outcomes.append(Again.NOT_REACHED)
+        elif len(jobs) > 1 and any(result.status in _DOUBTFUL for result in own):
+            outcomes.append(Again.IN_DOUBT)
+        else:
+            outcomes.append(_outcome(job, own, reply.cpu_s * 1000 * job.n_frames / n_frames))
+    return outcomes
 
 
-def _death(job: Job, reply: Reply, *, broken: bool, complete: bool) -> Status | None:
+_DOUBTFUL = (Status.MEMORY, Status.CRASH, Status.NO_RESULT, Status.BAD_FRAME, Status.FORBIDDEN)
+"""Ends that may have come from what was in the process before."""
+
+
+def _outcome(job: Job, results: Sequence[CallResult], cpu_ms: float) -> Outcome:
+    missing = job.n_frames - len(results)
+    return Outcome(results=(*results, *[NOT_RUN] * missing), done=len(results), cpu_ms=cpu_ms)
+
+
+def _death(reply: Reply, limit_s: float, *, broken: bool, complete: bool) -> Status | None:
     """Return the status of the call in which the child ended, None if it did all calls and then left."""
     if reply.end in (End.CPU_LIMIT, End.WALL_LIMIT):
         return Status.TIMEOUT
     if reply.end is End.SIGNALLED:
-        return _status_of_signal(job, reply)
+        return _status_of_signal(reply, limit_s)
     if broken or reply.end is End.BAD_STREAM:
         return Status.BAD_FRAME
     return None if complete else Status.NO_RESULT
 
 
-def _status_of_signal(job: Job, reply: Reply) -> Status:
+def _status_of_signal(reply: Reply, limit_s: float) -> Status:
     if reply.code == signal.SIGSYS:
         return Status.FORBIDDEN
     if reply.code == signal.SIGXCPU:
         return Status.TIMEOUT
     if reply.code == signal.SIGKILL:
-        if reply.cpu_s >= job.n_frames * job.cpu_s:
+        if reply.cpu_s >= limit_s:
             return Status.TIMEOUT
         raise FaultError("something outside the sandbox killed a child")
     return Status.CRASH
 
 
-def _result_of(frame: frames.Frame) -> CallResult:
+def _result_of(frame: Frame) -> CallResult:
     if frame.tag == frames.VALUE:
         return CallResult(Status.OK, payload=frame.payload)
     if frame.tag == frames.RAISED:

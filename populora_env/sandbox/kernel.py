@@ -1,7 +1,7 @@
 """Raw system calls that Python has no function for: prctl, seccomp, unshare, mounts, Landlock, capabilities.
 
 Owns numbers and structures of the kernel's interface, not the order in which they are used (that is `isolation`).
-Loaded by the zygote, so the standard library only.
+Loaded by the zygote, so it imports next to nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 MACHINES: Final = {"x86_64": {"seccomp": 317, "pivot_root": 155}, "aarch64": {"seccomp": 277, "pivot_root": 41}}
 """Known architectures, with the calls whose numbers differ between them; the Landlock numbers are the same on both."""
@@ -32,6 +35,9 @@ _MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
+_bare_libc = ctypes.PyDLL(None)
+"""The same without errno, and without giving up the interpreter's lock: ten times cheaper in a process just forked."""
+_bare_fork, _bare_prctl, _bare_syscall = _bare_libc.fork, _bare_libc.prctl, _bare_libc.syscall
 
 
 class _SockFprog(ctypes.Structure):
@@ -66,9 +72,22 @@ def die_with_parent(parent: int) -> None:
     Args:
         parent: Process id of the parent, as seen from here.
     """
-    prctl(_PR_SET_PDEATHSIG, 9)
-    if os.getppid() != parent:
+    if _bare_prctl(_PR_SET_PDEATHSIG, 9, 0, 0, 0) or os.getppid() != parent:
         os._exit(1)
+
+
+def fork() -> int:
+    """Fork without Python's hooks.
+
+    They seed `random` anew and mend the locks of threads that are not there, at a third of the price of a job.
+
+    Raises:
+        OSError: The kernel refused.
+    """
+    pid = int(_bare_fork())
+    if pid < 0:
+        raise OSError("fork failed")
+    return pid
 
 
 def hide_memory() -> None:
@@ -89,12 +108,13 @@ def deny_write_execute() -> None:
 class Filter:
     """A seccomp filter whose structures are made once, so that a child loads it with a single call."""
 
-    __slots__ = ("_buffer", "_number", "_program")
+    __slots__ = ("_buffer", "_number", "_program", "_reference")
 
     def __init__(self, bpf: bytes) -> None:
         """Keep `bpf`, an array of struct sock_filter."""
         self._buffer = ctypes.create_string_buffer(bpf, len(bpf))
         self._program = _SockFprog(len(bpf) // 8, ctypes.cast(self._buffer, ctypes.c_void_p))
+        self._reference = ctypes.byref(self._program)
         self._number = MACHINES[machine()]["seccomp"]
 
     def load(self) -> None:
@@ -103,7 +123,8 @@ class Filter:
         Raises:
             OSError: The kernel refused.
         """
-        _check(_syscall(self._number, _SECCOMP_SET_MODE_FILTER, 0, ctypes.byref(self._program)), "seccomp")
+        if _bare_syscall(self._number, _SECCOMP_SET_MODE_FILTER, 0, self._reference):
+            raise OSError("seccomp: the filter was refused")
 
 
 def unshare(flags: int) -> None:

@@ -1,28 +1,31 @@
 """The pool of zygotes: which job runs where, what happens when a zygote breaks, and the end of all of them.
 
-Owns scheduling, the self-test and retries. Owns no judgement (that is `populora_env.verifier`).
+Owns the drive, the self-test and retries. Owns no judgement (that is `populora_env.verifier`).
+
+There is no thread of its own: whoever waits for jobs drives the zygotes, for all that wait; when it has what it wants,
+another takes over. So a lone caller pays for no hand-over between threads.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import select
 import threading
 import weakref
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from populora_env.config import VerifierConfig
-from populora_env.sandbox import child
-from populora_env.sandbox.canaries import CANARY_CPU_S, Canary, canaries
+from populora_env.sandbox.batch import Batch
+from populora_env.sandbox.canaries import canaries, canary_job
 from populora_env.sandbox.errors import SandboxError
-from populora_env.sandbox.jobs import FaultError, Job, Outcome, outcome_of
+from populora_env.sandbox.jobs import Again, FaultError, Job, Outcome, outcomes_of
+from populora_env.sandbox.queues import MOST_SHARED, Kind, Launch, Load, Place, Queue, Ticket, place_of, places_served
 from populora_env.sandbox.seccomp_filter import build_filter
-from populora_env.sandbox.worker import Launch, Spawner, Worker
-from populora_env.values import encode
+from populora_env.sandbox.worker import Spawner, Worker
 
 _log = logging.getLogger(__name__)
 
@@ -32,11 +35,15 @@ PLAIN_MALLOC: Final = frozenset(HASH_SEEDS[4:])
 """Hash seeds of the zygotes that do without Python's own allocator."""
 _ATTEMPTS = 2
 _POLL_S = 5.0
-_NO_ARGUMENTS = encode(())
+_AHEAD = 2
+"""Jobs that a zygote is given at once while many wait: it then begins with the next without waiting for us."""
+_MANY = 4
+"""Waiting jobs a zygote from which on it is given more than one: near the end of a batch a job must not wait behind
+another."""
 
 
 class Pool:
-    """Zygotes that run jobs; safe from threads, one batch at a time."""
+    """Zygotes that run jobs; safe from threads."""
 
     def __init__(self, config: VerifierConfig) -> None:
         """Start the zygotes and see every canary blocked.
@@ -45,22 +52,31 @@ class Pool:
             SandboxError: What is required is not there.
         """
         self._config = config
-        self._lock = threading.Lock()
-        self._bpf = build_filter()
-        self._spawner: Spawner | None = Spawner()
+        self._changed = threading.Condition(threading.Lock())
+        """Its lock guards all that follows; it is told when a queue may have settled, and when nobody drives."""
+        self._driven = False
+        self._queues: list[Queue] = []
         self._workers: list[Worker] = []
         self._n_launched = 0
+        self._bpf = build_filter()
+        self._spawner: Spawner | None = Spawner()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        """Wakes the thread that drives."""
         self._owner = os.getpid()
-        count = max(2, config.workers or _cores())
-        self._seeds = Counter(HASH_SEEDS[number % 2] for number in range(count))
+        self._count = max(2, config.workers or _cores())
+        self._wanted: Counter[Kind] = Counter()
+        self._complete_now = False
+        """Whether zygotes may be missing."""
         _POOLS.add(self)
         try:
-            self._complete(())
+            with self._changed:
+                self._want(library=False)
+                self._complete()
         except BaseException:
             self.close()
             raise
         missing = sorted(name for name, granted in self.layers.items() if not granted)
-        _log.info("sandbox: %d zygotes, layers not granted: %s", count, ", ".join(missing) or "none")
+        _log.info("sandbox: %d zygotes, layers not granted: %s", self._count, ", ".join(missing) or "none")
 
     @property
     def layers(self) -> Mapping[str, bool]:
@@ -81,209 +97,335 @@ class Pool:
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Run jobs in parallel; outcomes come in the order of the jobs.
 
+        Inputs after one on which the child died are run again, in a child of their own.
+
         Raises:
             SandboxError: The sandbox failed twice at one job, or the pool is closed.
         """
-        with self._lock:
-            if not self.usable:
-                raise SandboxError("expected an open pool of this process, got a closed or inherited one")
-            self._complete(jobs)
-            return self._drive(jobs)
+        with self.batch() as batch:
+            for number, job in enumerate(jobs):
+                batch.submit(number, job)
+            outcomes = dict(batch.results())
+        return [outcomes[number] for number in range(len(jobs))]
+
+    def batch(self) -> Batch:
+        """Return an empty batch."""
+        return Batch(self)
+
+    def submit(self, queue: Queue, key: Hashable, job: Job) -> None:
+        """Queue a job; a zygote that it needs and that is not there yet is started when somebody drives.
+
+        Raises:
+            SandboxError: The pool is closed, or the queue has failed.
+        """
+        with self._changed:
+            self._require_usable()
+            if queue.error is not None:
+                raise queue.error
+            if queue not in self._queues:
+                self._queues.append(queue)
+            queue.add(Ticket(key, job, queue), place_of(job))
+            if job.zygote is None:
+                self._want(library=job.library, hash_seed=job.hash_seed)
+            if self._driven:
+                self._ring()
+
+    def drive(self, queue: Queue, *, wait: bool) -> None:
+        """Let jobs go on.
+
+        Args:
+            queue: Whose jobs the caller is after.
+            wait: Whether to return only when one of them has finished, or none is left.
+
+        Raises:
+            SandboxError: The sandbox failed twice at one of them, or the pool is closed.
+        """
+        with self._changed:
+            if queue.open and wait:
+                queue.close()
+                if self._driven:
+                    self._ring()
+            while True:
+                if queue.error is not None:
+                    raise queue.error
+                if queue.finished or queue.settled:
+                    return
+                self._require_usable()
+                if not self._driven:
+                    self._lead(0.0 if not wait else _POLL_S)
+                elif wait:
+                    self._changed.wait()
+                if not wait:
+                    return
+
+    def forget(self, queue: Queue) -> None:
+        """Drop what is left of a queue; jobs that already run end by themselves."""
+        with self._changed:
+            queue.stop(SandboxError("expected a batch that is still wanted, got one that was cancelled"))
+            if queue in self._queues:
+                self._queues.remove(queue)
+            self._changed.notify_all()
 
     def close(self) -> None:
-        """End all zygotes and collect them; does nothing the second time."""
+        """End all zygotes and collect them; whoever waits gets a SandboxError. Does nothing the second time."""
         if self._owner != os.getpid():
             return
-        with self._lock:
+        with self._changed:
+            for queue in self._queues:
+                queue.stop(_closed())
+            self._queues.clear()
             workers, self._workers = self._workers, []
             spawner, self._spawner = self._spawner, None
+            if spawner is None:
+                return
+            self._ring()
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._driven)
             for worker in workers:
                 worker.hang_up()
             for worker in workers:
                 worker.close()
-            if spawner is not None:
-                spawner.close()
+            spawner.close()
+            os.close(self._bell)
 
     def abandon(self) -> None:
         """Let go of zygotes that belong to the parent of this process; called in a forked child."""
-        self._lock = threading.Lock()
-        self._spawner = None
+        self._changed = threading.Condition(threading.Lock())
+        self._driven = False
+        self._queues.clear()
         workers, self._workers = self._workers, []
         for worker in workers:
             worker.abandon()
+        if self._spawner is not None:
+            self._spawner = None
+            os.close(self._bell)
 
-    def _complete(self, jobs: Sequence[Job]) -> None:
-        """Start the zygotes that are missing: for a hash seed that nobody asked for so far, or after a failure."""
-        self._seeds |= Counter({job.hash_seed for job in jobs if job.hash_seed is not None})
-        self._add(list((self._seeds - Counter(worker.launch.hash_seed for worker in self._workers)).elements()))
+    # What follows is called with the lock held.
 
-    def _add(self, hash_seeds: Sequence[int]) -> None:
-        """Start zygotes with these seeds, all at once, and test each."""
-        if not hash_seeds:
+    def _require_usable(self) -> None:
+        if not self.usable:
+            raise _closed()
+
+    def _ring(self) -> None:
+        os.eventfd_write(self._bell, 1)
+
+    def _want(self, *, library: bool, hash_seed: int | None = None) -> None:
+        """Note that zygotes of some kind are needed."""
+        if hash_seed is None or hash_seed in HASH_SEEDS[:2]:
+            seeds = Counter(HASH_SEEDS[number % 2] for number in range(self._count))
+        else:
+            seeds = Counter({hash_seed: 1})
+        for seed, count in seeds.items():
+            kind = Kind(seed, library)
+            if self._wanted[kind] < count:
+                self._wanted[kind] = count
+                self._complete_now = True
+
+    def _lead(self, timeout_s: float) -> None:
+        """Drive the zygotes for one round, for all queues."""
+        self._driven = True
+        try:
+            self._complete()
+            self._round(timeout_s)
+        except SandboxError as error:
+            for queue in self._queues:
+                queue.stop(error)
+            self._queues.clear()
+            self._reset()
+            raise
+        except BaseException:
+            self._reset()
+            raise
+        finally:
+            self._driven = False
+            self._changed.notify_all()
+
+    def _round(self, timeout_s: float) -> None:
+        """Give jobs out, wait until something has happened, take in what has come."""
+        if self._feed():
             return
+        poll = select.poll()
+        poll.register(self._bell, select.POLLIN)
+        busy = {worker.socket.fileno(): worker for worker in self._workers if worker.loads}
+        if not busy and any(queue.open for queue in self._queues):
+            return
+        if not busy:
+            raise SandboxError("expected every job to fit a zygote, got one that fits none")
+        for descriptor, worker in busy.items():
+            poll.register(descriptor, select.POLLIN | (select.POLLOUT if worker.wants_to_send else 0))
+        with self._unlocked():
+            events = dict(poll.poll(timeout_s * 1000))
+        if not self.usable:
+            return
+        if self._bell in events:
+            os.eventfd_read(self._bell)
+        for descriptor, worker in busy.items():
+            self._attend(worker, events.get(descriptor, 0))
+
+    @contextlib.contextmanager
+    def _unlocked(self) -> Iterator[None]:
+        self._changed.release()
+        try:
+            yield
+        finally:
+            self._changed.acquire()
+
+    def _feed(self) -> bool:
+        """Give every zygote a job, and one ahead where many wait; return whether one had to be replaced."""
+        replaced = False
+        waiting = sum(queue.n_waiting for queue in self._queues)
+        for ahead in range(_AHEAD if waiting >= _MANY * len(self._workers) else 1):
+            for worker in list(self._workers):
+                if len(worker.loads) == ahead and (load := self._next_for(worker, waiting)):
+                    try:
+                        worker.send(load)
+                    except FaultError as fault:
+                        self._replace(worker, fault)
+                        replaced = True
+        return replaced
+
+    def _next_for(self, worker: Worker, waiting: int) -> Load:
+        places = places_served(worker.launch) if worker.trusted else (Place(worker.launch.index),)
+        for number, queue in enumerate(self._queues):
+            most = min(MOST_SHARED, max(1, -(-waiting // len(self._workers))))
+            if queue.n_waiting and (load := queue.take(places, most)):
+                if number < len(self._queues) - 1:
+                    self._queues.append(self._queues.pop(number))
+                return load
+        return ()
+
+    def _attend(self, worker: Worker, event: int) -> None:
+        """Do what a zygote's socket asks for."""
+        try:
+            if event & select.POLLOUT:
+                worker.flush()
+            if not event & ~select.POLLOUT:
+                worker.check_deadline()
+                return
+            worker.receive()
+            while (reply := worker.reply()) is not None:
+                outcomes = outcomes_of([ticket.job for ticket in worker.loads[0]], reply)
+                for ticket, outcome in zip(worker.turn_to_next(), outcomes, strict=True):
+                    self._finish(ticket, outcome)
+        except FaultError as fault:
+            self._replace(worker, fault)
+
+    def _finish(self, ticket: Ticket, outcome: Outcome | Again) -> None:
+        ticket.queue.finish(ticket, outcome)
+        if ticket.queue.settled and ticket.queue in self._queues:
+            self._queues.remove(ticket.queue)
+
+    def _replace(self, worker: Worker, fault: FaultError) -> None:
+        """Put a fresh zygote in the place of a broken one, and its jobs back into their queues."""
+        self._workers.remove(worker)
+        said = worker.close()
+        _log.warning("sandbox fault: %s; %s", fault, said or "no message")
+        for ticket in worker.loads[0] if worker.loads else ():
+            ticket.attempts += 1
+        self._requeue(worker, fault)
+        fresh = self._spawn(worker.launch)
+        try:
+            fresh.finish_start()
+        except BaseException:
+            fresh.close()
+            raise
+        fresh.trusted = worker.trusted
+        self._workers.append(fresh)
+
+    def _requeue(self, worker: Worker, fault: BaseException) -> None:
+        """Put a zygote's jobs back; one that was begun twice stops its queue."""
+        for ticket in [ticket for load in reversed(worker.loads) for ticket in reversed(load)]:
+            ticket.queue.n_running -= 1
+            if ticket.attempts >= _ATTEMPTS:
+                error = SandboxError(f"the sandbox failed twice at one job: {fault}")
+                error.__cause__ = fault
+                ticket.queue.stop(error)
+            elif ticket.attempts:
+                # The fresh zygote has the index of the broken one; any other may be broken too and not yet found out.
+                ticket.queue.add(ticket, Place(worker.launch.index), first=True)
+            else:
+                ticket.queue.add(ticket, place_of(ticket.job), first=True)
+        worker.loads.clear()
+
+    def _reset(self) -> None:
+        """End the zygotes that are busy after an interruption: their replies would be taken for those of others."""
+        for worker in [worker for worker in self._workers if worker.loads or not worker.trusted]:
+            self._workers.remove(worker)
+            self._requeue(worker, InterruptedError())
+            for queue in self._queues:
+                queue.release(Place(worker.launch.index))
+            worker.close()
+        self._complete_now = True
+
+    def _complete(self) -> None:
+        """Start the zygotes that are missing: of a kind that nobody asked for so far, or after an interruption."""
+        if not self._complete_now:
+            return
+        present = Counter(worker.launch.kind for worker in self._workers)
+        self._add(list((self._wanted - present).elements()))
+        self._complete_now = False
+
+    def _add(self, kinds: Sequence[Kind]) -> None:
+        """Start zygotes, all at once, and test each."""
         fresh: list[Worker] = []
         try:
-            for seed in hash_seeds:
-                fresh.append(self._spawn(self._launch(seed)))
+            for kind in kinds:
+                fresh.append(self._spawn(self._launch(kind)))
             for worker in fresh:
                 worker.finish_start()
             self._workers += fresh
-            self._self_test([worker.launch.index for worker in fresh])
+            self._self_test(fresh)
         except BaseException:
             self._workers = [worker for worker in self._workers if worker not in fresh]
             for worker in fresh:
                 worker.close()
             raise
 
-    def _launch(self, hash_seed: int) -> Launch:
+    def _launch(self, kind: Kind) -> Launch:
         self._n_launched += 1
         return Launch(
             index=self._n_launched,
-            hash_seed=hash_seed,
-            plain_malloc=hash_seed in PLAIN_MALLOC,
+            kind=kind,
+            plain_malloc=kind.hash_seed in PLAIN_MALLOC,
             memory_bytes=self._config.memory_bytes,
             namespaces=self._config.namespaces,
             bpf=self._bpf,
+            general=kind.hash_seed in HASH_SEEDS[:2],
         )
 
     def _spawn(self, launch: Launch) -> Worker:
         if self._spawner is None:
-            raise SandboxError("expected an open pool, got a closed one")
+            raise _closed()
         return self._spawner.spawn(launch)
 
-    def _self_test(self, indices: Sequence[int]) -> None:
-        tests = [(canary, index) for index in indices for canary in canaries()]
-        jobs = [_canary_job(canary, index, self._config) for canary, index in tests]
-        for (canary, _), outcome in zip(tests, self._drive(jobs), strict=True):
+    def _self_test(self, fresh: Sequence[Worker]) -> None:
+        """See every canary stopped by every fresh zygote; until then it gets no other job."""
+        queue = Queue(open=False)
+        self._queues.append(queue)
+        try:
+            for worker in fresh:
+                index = worker.launch.index
+                for canary in canaries():
+                    ticket = Ticket((index, canary), canary_job(canary, index, self._config), queue)
+                    queue.add(ticket, place_of(ticket.job))
+            while not queue.settled:
+                self._round(_POLL_S)
+                self._require_usable()
+        finally:
+            if queue in self._queues:
+                self._queues.remove(queue)
+        if queue.error is not None:
+            raise queue.error
+        for key, outcome in queue.finished:
+            canary = key[1]  # type: ignore[index]
             if not canary.stopped(outcome.results[0]):
                 raise SandboxError(f"expected the sandbox to stop the canary {canary.name!r}, got {outcome.results[0]}")
-
-    def _drive(self, jobs: Sequence[Job]) -> list[Outcome]:
-        batch = _Batch(jobs)
-        poll = select.poll()
-        by_fd: dict[int, Worker] = {}
-        try:
-            while batch.left:
-                if any([self._feed(worker, batch) for worker in list(self._workers)]):
-                    continue
-                busy = {worker.socket.fileno(): worker for worker in self._workers if worker.job is not None}
-                if not busy:
-                    raise SandboxError("expected every job to fit a zygote, got one that fits none")
-                for gone in by_fd.keys() - busy.keys():
-                    poll.unregister(gone)
-                for new in busy.keys() - by_fd.keys():
-                    poll.register(new, select.POLLIN)
-                by_fd = busy
-                ready = {fd for fd, _ in poll.poll(_POLL_S * 1000)}
-                for fd, worker in busy.items():
-                    self._collect(worker, batch, readable=fd in ready)
-        except BaseException:
-            self._reset()
-            raise
-        return batch.finished()
-
-    def _feed(self, worker: Worker, batch: _Batch) -> bool:
-        """Give an idle zygote a job; return whether it had to be replaced, and its successor is idle."""
-        number = batch.take(worker.launch) if worker.job is None else None
-        if number is None:
-            return False
-        job = batch.jobs[number]
-        try:
-            worker.send(job, child.encode_job(job.program, job.inputs, job.calls, tight=job.tight))
-        except FaultError as fault:
-            self._replace(worker, batch, fault)
-            return True
-        return False
-
-    def _collect(self, worker: Worker, batch: _Batch, *, readable: bool) -> None:
-        job = worker.job
-        if job is None:
-            return
-        try:
-            if not readable:
-                worker.check_deadline()
-                return
-            reply = worker.receive()
-            if reply is not None:
-                batch.finish(worker.launch, outcome_of(job, reply))
-        except FaultError as fault:
-            self._replace(worker, batch, fault)
-
-    def _replace(self, worker: Worker, batch: _Batch, fault: FaultError) -> None:
-        """Put a fresh zygote in the place of a broken one, and its job back into the queue."""
-        said = worker.close()
-        _log.warning("sandbox fault: %s; %s", fault, said or "no message")
-        self._workers.remove(worker)
-        batch.retry(worker.launch, fault)
-        fresh = self._spawn(worker.launch)
-        self._workers.append(fresh)
-        fresh.finish_start()
-
-    def _reset(self) -> None:
-        """End the zygotes that are busy after an interruption: their replies would be taken for those of others."""
-        for worker in [worker for worker in self._workers if worker.job is not None]:
-            self._workers.remove(worker)
-            worker.close()
+        for worker in self._workers:
+            worker.trusted = True
 
 
-class _Batch:
-    """The jobs of one call: which are waiting for whom, which are running, and what came of the others."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self.jobs = jobs
-        self.left = len(jobs)
-        self._outcomes: list[Outcome | None] = [None] * len(jobs)
-        self._attempts = [0] * len(jobs)
-        self._running: dict[int, int] = {}
-        self._waiting: dict[_Place, deque[int]] = {}
-        for number, job in enumerate(jobs):
-            self._waiting.setdefault(_Place(job.hash_seed, job.zygote), deque()).append(number)
-
-    def take(self, launch: Launch) -> int | None:
-        for place in launch_places(launch):
-            if waiting := self._waiting.get(place):
-                number = waiting.popleft()
-                self._attempts[number] += 1
-                self._running[launch.index] = number
-                return number
-        return None
-
-    def finish(self, launch: Launch, outcome: Outcome) -> None:
-        self._outcomes[self._running.pop(launch.index)] = outcome
-        self.left -= 1
-
-    def retry(self, launch: Launch, fault: FaultError) -> None:
-        number = self._running.pop(launch.index)
-        if self._attempts[number] >= _ATTEMPTS:
-            raise SandboxError(f"the sandbox failed twice at one job: {fault}") from fault
-        # The fresh zygote has the index of the broken one; any other may be broken too and not yet found out.
-        self._waiting.setdefault(_Place(None, launch.index), deque()).appendleft(number)
-
-    def finished(self) -> list[Outcome]:
-        return [outcome for outcome in self._outcomes if outcome is not None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a job may run."""
-
-    hash_seed: int | None
-    zygote: int | None
-
-
-def launch_places(launch: Launch) -> Iterable[_Place]:
-    """Return the queues that a zygote serves, the most particular first."""
-    return (_Place(None, launch.index), _Place(launch.hash_seed, None), _Place(None, None))
-
-
-def _canary_job(canary: Canary, index: int, config: VerifierConfig) -> Job:
-    return Job(
-        program=canary.program,
-        inputs=(_NO_ARGUMENTS,),
-        cpu_s=CANARY_CPU_S,
-        wall_s=max(config.wall_s, 10.0),
-        zygote=index,
-    )
+def _closed() -> SandboxError:
+    return SandboxError("expected an open pool of this process, got a closed or inherited one")
 
 
 def _cores() -> int:

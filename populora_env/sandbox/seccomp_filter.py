@@ -19,23 +19,19 @@ ALLOWED: Final = (
     # memory; mmap, mprotect and mremap have rules of their own below
     "brk",
     "munmap",
-    # the end, and returning from a signal
+    # the end
     "exit",
     "exit_group",
-    "rt_sigreturn",
+    # masks and stacks of signals, for which there are no handlers: sigaction is not here, nor is the return from one
     "rt_sigprocmask",
     "sigaltstack",
-    # clocks that cannot wait: the fallback where the vDSO has no fast path
-    "clock_gettime",
-    "clock_getres",
+    # clocks that cannot wait: the fallback where the vDSO has no fast path; clock_gettime has a rule of its own
     "gettimeofday",
     "time",
     # what the C library asks for in passing
     "close",
     "getpid",
     "gettid",
-    "rseq",
-    "set_robust_list",
     "sched_yield",
 )
 """Calls that are allowed whatever their arguments are."""
@@ -55,8 +51,14 @@ REFUSED: Final = {
 """Calls that fail as they would for lack of rights, so that an import of a module that is not loaded, a timer or a
 look at the user is an ordinary Python error."""
 
-_PROT_EXEC = 4
-_MAP_SHARED_BIT = 1
+_PROT = 0b11
+"""READ and WRITE."""
+_MAP_NEEDED, _MAP_OPTIONAL = 0x22, 0x24010
+"""PRIVATE and ANONYMOUS; FIXED, NORESERVE and STACK. Not SHARED, nor HUGETLB, which takes from the whole machine."""
+_LAST_CLOCK = 11
+"""CLOCK_TAI. Other numbers are clocks of other processes, or of devices."""
+_PR_SET_VMA = 0x53564D41
+"""prctl: name a piece of memory; newer C libraries and Pythons do so, and can do without."""
 _FUTEX_WAKE, _FUTEX_COMMAND = 1, 0x7F
 _ADVICE = (4, 8, 14, 15)
 """madvise: DONTNEED, FREE, HUGEPAGE, NOHUGEPAGE."""
@@ -122,13 +124,21 @@ def _add_rules(library: ModuleType, rules: Any, target: int) -> None:
             add(library.ERRNO(number), name)
     add(allow, "write", arg(0, equal, RESULT_FD))
     add(library.ERRNO(errno.EBADF), "write", arg(0, library.NE, RESULT_FD))
-    add(allow, "mmap", arg(2, masked, _PROT_EXEC, 0), arg(3, masked, _MAP_SHARED_BIT, 0))
-    add(allow, "mprotect", arg(2, masked, _PROT_EXEC, 0))
-    add(allow, "mremap", arg(3, masked, (1 << 64) - 1 - _MREMAP_FLAGS, 0))
+    add(allow, "mmap", arg(2, masked, _but(_PROT), 0), arg(3, masked, _but(_MAP_OPTIONAL), _MAP_NEEDED))
+    add(allow, "mprotect", arg(2, masked, _but(_PROT), 0))
+    add(allow, "mremap", arg(3, masked, _but(_MREMAP_FLAGS), 0))
+    add(library.ERRNO(errno.EINVAL), "prctl", arg(0, equal, _PR_SET_VMA))
+    for name in ("clock_gettime", "clock_getres"):
+        add(allow, name, arg(0, library.LE, _LAST_CLOCK))
     for advice in _ADVICE:
         add(allow, "madvise", arg(2, equal, advice))
     # Waking is needed when a lock is let go; waiting alone would be for ever, at no cost of CPU time.
     add(allow, "futex", arg(1, masked, _FUTEX_COMMAND, _FUTEX_WAKE))
+
+
+def _but(bits: int) -> int:
+    """Return the mask of all bits of an argument but these."""
+    return (1 << 64) - 1 - bits
 
 
 def _exists(library: ModuleType, target: int, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""One zygote, seen from the verifier: its process, its socket, and the job that it is busy with.
+"""One zygote, seen from the verifier: its process, its socket, and the jobs that it has been given.
 
 Owns starting and ending a zygote. Owns no scheduling (that is `pool`).
 """
@@ -14,16 +14,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from populora_env.encoding import decode
-from populora_env.sandbox import frames
+from populora_env.encoding import DecodeError, decode
+from populora_env.sandbox import child, frames
 from populora_env.sandbox.errors import SandboxError
-from populora_env.sandbox.jobs import FaultError, Job, Reply, read_reply
+from populora_env.sandbox.jobs import FaultError, Reply, read_reply
+from populora_env.sandbox.queues import Launch, Load
 
 _log = logging.getLogger(__name__)
 
@@ -34,19 +35,6 @@ _SLACK_S = 30.0
 """A zygote that is silent for this long beyond the limits of its job is broken."""
 _PASSED_ON = ("LD_LIBRARY_PATH",)
 """What a zygote keeps of the environment: where a Python built as a shared library finds itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How a zygote is started."""
-
-    index: int
-    hash_seed: int
-    plain_malloc: bool
-    """Whether Python takes all memory from the C library: how addresses compare, and their lowest bits, then differ."""
-    memory_bytes: int
-    namespaces: bool
-    bpf: bytes
 
 
 class Spawner:
@@ -98,16 +86,20 @@ class Worker:
         """Start the process and send it its hello."""
         self.launch = launch
         self.layers: Mapping[str, bool] = {}
-        self.job: Job | None = None
-        """The job that it is busy with."""
-        self._job_id = 0
+        self.loads: deque[Load] = deque()
+        """What it has been given and not answered, in order; it is at work on the first."""
+        self.trusted = False
+        """Whether it was seen to stop every canary."""
+        self._first_id = 0
+        """Id of the first of these; the others count on from it."""
         self._deadline = 0.0
         self._received = bytearray()
+        self._unsent = bytearray()
         self.socket, theirs = socket.socketpair()
         # -I would also ignore PYTHONHASHSEED; -s and -P are its other two parts, and the environment is clean.
         command = [sys.executable, "-s", "-P", "-S", "-B", str(ZYGOTE), str(theirs.fileno()), str(os.getpid())]
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        environment["PYTHONHASHSEED"] = str(launch.hash_seed)
+        environment["PYTHONHASHSEED"] = str(launch.kind.hash_seed)
         if launch.plain_malloc:
             environment["PYTHONMALLOC"] = "malloc"
         try:
@@ -124,7 +116,9 @@ class Worker:
         except BaseException:
             self.socket.close()
             raise
-        hello = frames.HELLO.pack(launch.memory_bytes, launch.namespaces, launch.index, len(launch.bpf))
+        hello = frames.HELLO.pack(
+            launch.memory_bytes, launch.namespaces, launch.kind.library, launch.index, len(launch.bpf)
+        )
         self.socket.settimeout(_START_TIMEOUT_S)
         try:
             self.socket.sendall(hello + launch.bpf)
@@ -136,6 +130,11 @@ class Worker:
         """Process id of the zygote (of its outer process, where it has a process namespace)."""
         return self._process.pid
 
+    @property
+    def wants_to_send(self) -> bool:
+        """Whether the socket would not take all of the last jobs."""
+        return bool(self._unsent)
+
     def finish_start(self) -> None:
         """Wait until the zygote is cut off and serves.
 
@@ -143,53 +142,91 @@ class Worker:
             SandboxError: It ended instead.
         """
         try:
-            head = frames.read_exactly(self.socket, 4)
-            body = frames.read_exactly(self.socket, int.from_bytes(head, "big")) if len(head) == 4 else b""
+            head = self._read(4)
+            body = self._read(int.from_bytes(head, "big")) if len(head) == 4 else b""
         except OSError as error:
             body, reason = b"", str(error)
         else:
             reason = "it ended"
         if not body:
             raise SandboxError(f"expected a zygote to start, but {reason}: {self.close() or 'no message'}")
-        self.layers = decode(body)
+        try:
+            self.layers = decode(body)
+        except DecodeError as error:
+            raise SandboxError(f"expected a zygote to tell its layers, got {body[:80]!r}") from error
+        self.socket.setblocking(False)
 
-    def send(self, job: Job, body: bytes) -> None:
-        """Give the idle zygote a job.
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (piece := self.socket.recv(size - len(data))):
+            data += piece
+        return data
+
+    def send(self, load: Load) -> None:
+        """Give the zygote work for one child, which it does after what it has.
 
         Raises:
             FaultError: It is gone.
         """
-        self.job = job
-        self._job_id += 1
-        self._received.clear()
-        seconds = job.n_frames * job.wall_s + _SLACK_S
-        self._deadline = time.monotonic() + seconds
-        header = frames.JOB.pack(self._job_id, len(body), job.n_frames, job.cpu_s, job.wall_s)
-        self.socket.settimeout(seconds)
+        if not self.loads:
+            self._deadline = _deadline(load)
+        job = load[0].job
+        body = child.encode_job([(ticket.job.program, ticket.job.inputs, ticket.job.calls) for ticket in load])
+        job_id = self._first_id + len(self.loads)
+        self.loads.append(load)
+        self._unsent += frames.JOB.pack(job_id, len(body), _n_frames(load), job.cpu_s, job.wall_s, job.tight) + body
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what the socket takes.
+
+        Raises:
+            FaultError: The zygote is gone.
+        """
         try:
-            self.socket.sendall(header + body)
+            while self._unsent:
+                del self._unsent[: self.socket.send(self._unsent)]
+        except BlockingIOError:
+            return
         except OSError as error:
             raise FaultError(f"a zygote does not take a job: {error}") from error
 
-    def receive(self) -> Reply | None:
-        """Take in what has come from the zygote; return its reply once it is whole.
+    def receive(self) -> None:
+        """Take in what has come from the zygote.
 
         Raises:
-            FaultError: It is gone, or talks nonsense.
+            FaultError: It is gone.
         """
         try:
             piece = self.socket.recv(1 << 18)
+        except BlockingIOError:
+            return
         except OSError as error:
             raise FaultError(f"a zygote cannot be read: {error}") from error
         if not piece:
             raise FaultError("a zygote ended")
         self._received += piece
-        reply = read_reply(bytes(self._received))
+
+    def reply(self) -> Reply | None:
+        """Return the reply to the first load, None if it is not whole yet.
+
+        Raises:
+            FaultError: The zygote talks nonsense.
+        """
+        reply = read_reply(self._received)
         if reply is not None:
-            if self.job is None or reply.job_id != self._job_id:
+            if not self.loads or reply.job_id != self._first_id:
                 raise FaultError("a zygote answers what nobody asked")
-            self.job = None
+            del self._received[: frames.REPLY.size + len(reply.stream)]
         return reply
+
+    def turn_to_next(self) -> Load:
+        """Return the first load, which is answered, and turn to the next."""
+        self._first_id += 1
+        done = self.loads.popleft()
+        if self.loads:
+            self._deadline = _deadline(self.loads[0])
+        return done
 
     def check_deadline(self) -> None:
         """Check that the zygote is not silent for too long.
@@ -197,7 +234,7 @@ class Worker:
         Raises:
             FaultError: It is.
         """
-        if time.monotonic() > self._deadline:
+        if self.loads and time.monotonic() > self._deadline:
             raise FaultError("a zygote is silent")
 
     def hang_up(self) -> None:
@@ -226,3 +263,11 @@ class Worker:
         if self._process.stderr is not None:
             self._process.stderr.close()
         self._process.returncode = 0
+
+
+def _n_frames(load: Load) -> int:
+    return sum(ticket.job.n_frames for ticket in load)
+
+
+def _deadline(load: Load) -> float:
+    return time.monotonic() + _n_frames(load) * load[0].job.wall_s + _SLACK_S

@@ -3,58 +3,54 @@
 Owns the life of a zygote: hello, isolation, serving, and the watch over a running child (CPU clock, wall clock,
 output). It never reads the body of a job and never interprets what a child wrote. Command line: the number of the
 control socket and the process id of the parent.
+
+A fork copies the page tables of all that is loaded, and a child pays for each page that it touches. So whatever a
+zygote loads for itself is little (no `typing`, `dataclasses`, `enum`, `re`, `socket`), and the standard library is
+loaded only where programs with imports are run.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import importlib
 import io
 import os
 import select
-import signal
-import socket
 import sys
 import time
-import types
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Iterable
+
     from populora_env.sandbox.child import Setup
     from populora_env.sandbox.frames import FrameCounter
+else:
+    import _signal  # what `signal` wraps in enums
 
 _CONTROL_FD = 100
-_SHORTEST_WAIT_S = 0.001
+_SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.001, 0.005
 _BALLAST_BYTES = 303 * 4096 - 64
 """Memory that shifts all that is mapped later by an odd number of pages; below 2 MiB, which the kernel aligns."""
+_WARM_UP = "def f(x):\n    return x\n"
+"""The first thing that a process compiles costs it a millisecond, which each child would pay anew."""
 _MOST_PADDING, _PADDING_STEP = 32, 3
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 528
 """Sizes of the blocks of Python's own allocator."""
 
-PRELOADED = (
+_ENCODINGS = "ascii latin_1 utf_8 utf_16 utf_32 cp1252 rot_13"
+BUILTIN_NEEDS = ("copyreg", "unicodedata", *(f"encodings.{name}" for name in _ENCODINGS.split()))
+"""Modules that the language itself imports when a program without imports asks for it."""
+LIBRARY = (
     *("_strptime", "abc", "array", "ast", "base64", "bdb", "binascii", "bisect", "calendar", "cmath"),
-    *("codecs", "collections", "collections.abc", "contextlib", "copy", "copyreg", "csv", "ctypes", "dataclasses"),
+    *("codecs", "collections", "collections.abc", "contextlib", "copy", "csv", "ctypes", "dataclasses"),
     *("datetime", "decimal", "difflib", "enum", "errno", "fractions", "functools", "gc", "graphlib"),
     *("hashlib", "heapq", "hmac", "html", "inspect", "io", "itertools", "json", "keyword"),
     *("locale", "math", "numbers", "operator", "os", "os.path", "pprint", "queue", "random"),
     *("re", "reprlib", "secrets", "select", "signal", "socket", "statistics", "string", "stringprep"),
     *("struct", "sys", "textwrap", "threading", "time", "timeit", "token", "tokenize", "traceback"),
-    *("types", "typing", "unicodedata", "uuid", "warnings", "weakref", "zlib", "atexit", "resource"),
-    *(
-        "subprocess",
-        "encodings.ascii",
-        "encodings.latin_1",
-        "encodings.utf_8",
-        "encodings.utf_16",
-        "encodings.utf_32",
-        "encodings.cp1252",
-        "encodings.rot_13",
-        "encodings.hex_codec",
-    ),
-    *("encodings.base64_codec", "encodings.idna", "encodings.punycode"),
+    *("types", "typing", "uuid", "warnings", "weakref", "zlib", "atexit", "resource", "subprocess"),
+    *("encodings.base64_codec", "encodings.hex_codec", "encodings.idna", "encodings.punycode"),
 )
 """Modules that a program may import; all others would need files, which a child cannot open."""
 
@@ -71,20 +67,20 @@ class NullText(io.TextIOBase):
         return len(text)
 
 
-def make_bare_packages(root: Path) -> None:
+def make_bare_packages(root: str) -> None:
     """Let `populora_env.x` be imported without running the packages' `__init__`, which need what is not here."""
-    for name, folder in (("populora_env", root), ("populora_env.sandbox", root / "sandbox")):
-        package = types.ModuleType(name)
-        package.__path__ = [str(folder)]
+    for name, folder in (("populora_env", root), ("populora_env.sandbox", f"{root}/sandbox")):
+        package = type(sys)(name)
+        package.__path__ = [folder]
         sys.modules[name] = package
 
 
-def preload() -> None:
+def preload(modules: Iterable[str]) -> None:
     """Import what programs may use; hashlib without OpenSSL, whose pages would make every fork dearer."""
     sys.modules["_hashlib"] = None  # type: ignore[assignment]
-    for name in PRELOADED:
+    for name in modules:
         try:
-            importlib.import_module(name)
+            __import__(name)
         except ImportError:
             continue
     sys.path.clear()
@@ -113,7 +109,7 @@ def make_ballast(index: int) -> list[object]:
     return ballast
 
 
-def main(control_fd: int, parent: int) -> None:
+def main(control: int, parent: int) -> None:
     """Say hello, cut off everything, serve until the control socket closes."""
     from populora_env.encoding import encode
     from populora_env.sandbox import child, frames, isolation, kernel
@@ -122,28 +118,29 @@ def main(control_fd: int, parent: int) -> None:
     os.setsid()
     isolation.reset_signals()
     isolation.require_platform()
-    os.dup2(control_fd, _CONTROL_FD, inheritable=False)
-    os.close(control_fd)
-    control = socket.socket(fileno=_CONTROL_FD)
-    memory, namespaces, index, size = frames.HELLO.unpack(frames.read_exactly(control, frames.HELLO.size))
-    bpf = frames.read_exactly(control, size)
+    os.dup2(control, _CONTROL_FD, inheritable=False)
+    os.close(control)
+    hello = frames.read_exactly(_CONTROL_FD, frames.HELLO.size)
+    memory, namespaces, library, index, size = frames.HELLO.unpack(hello)
+    bpf = frames.read_exactly(_CONTROL_FD, size)
     layers = isolation.enter_namespaces() if namespaces else {}
     if layers.get("pid_namespace", False):
         isolation.become_first_process()
         parent = isolation.OUTSIDE
     ballast: list[object] = [bytes(_BALLAST_BYTES) for _ in range(index)]
-    preload()
+    preload((*BUILTIN_NEEDS, *LIBRARY) if library else BUILTIN_NEEDS)
     space = isolation.address_space()
     layers |= isolation.seal(
         mount_namespace=layers.get("mount_namespace", False), parent=parent, namespaces=bool(namespaces)
     )
     bpf_filter = kernel.Filter(bpf)
+    compile(_WARM_UP, "<warm-up>", "exec", dont_inherit=True)
     gc.collect()
     ballast += make_ballast(index)
     setup = child.Setup(
+        control=_CONTROL_FD,
         program_filter=bpf_filter,
-        address_space=space + memory,
-        tight_address_space=space + memory // 4,
+        limits=isolation.ChildLimits(address_space=space + memory, tight_address_space=space + memory // 4),
         zygote=os.getpid(),
         ballast=ballast,
         padding=index % _MOST_PADDING * _PADDING_STEP,
@@ -151,55 +148,60 @@ def main(control_fd: int, parent: int) -> None:
     gc.disable()
     gc.freeze()
     answer = encode(layers)
-    control.sendall(len(answer).to_bytes(4, "big") + answer)
-    serve(control, setup)
+    write_all(len(answer).to_bytes(4, "big") + answer)
+    serve(setup)
 
 
-def serve(control: socket.socket, setup: Setup) -> None:
+def write_all(data: bytes | memoryview) -> None:
+    """Write to the verifier."""
+    with memoryview(data) as view:
+        sent = 0
+        while sent < len(view):
+            with view[sent:] as rest:
+                sent += os.write(_CONTROL_FD, rest)
+
+
+def serve(setup: Setup) -> None:
     """Do one job after the other until the control socket closes."""
-    from populora_env.sandbox import child, frames
+    from populora_env.sandbox import child, frames, kernel
 
     while True:
-        head = frames.read_exactly(control, frames.JOB.size)
+        head = frames.read_exactly(_CONTROL_FD, frames.JOB.size)
         if len(head) < frames.JOB.size:
             return
-        header = frames.JOB.unpack(head)
+        header: tuple[int, int, int, float, float, int] = frames.JOB.unpack(head)
         reading, writing = os.pipe2(os.O_CLOEXEC)
-        pid = os.fork()
+        os.set_blocking(reading, False)
+        pid = kernel.fork()
         if pid == 0:
-            child.run(control, writing, header, setup)
+            child.run(writing, header, setup)
         os.close(writing)
-        watch = Watch(pid, reading, header, control)
+        watch = Watch(pid, reading, header)
         try:
             end = watch.follow()
         finally:
             code, cpu_us = watch.reap()
-        if end is None:
+        if end < 0:
             return
-        if end is frames.End.EXITED and code < 0:
-            end, code = frames.End.SIGNALLED, -code
+        if end == frames.EXITED and code < 0:
+            end, code = frames.SIGNALLED, -code
         if not watch.ready:
-            end = frames.End.NOT_READY
-        with watch.forwarded() as stream:
-            control.sendall(frames.REPLY.pack(header[0], end, code, cpu_us, len(stream)))
-            control.sendall(stream)
+            end = frames.NOT_READY
+        watch.report(header[0], end, code, cpu_us)
 
 
 class Watch:
     """The watch over one child, from fork to reap. CPU time is read from the child's own clock."""
 
-    def __init__(
-        self, pid: int, reading: int, header: tuple[int, int, int, float, float], control: socket.socket
-    ) -> None:
+    def __init__(self, pid: int, reading: int, header: tuple[int, int, int, float, float, int]) -> None:
         """Begin to watch the child `pid`, whose stream comes in at `reading`."""
         from populora_env.sandbox import frames
 
         self._frames = frames
-        self._expected, self._cpu_s, self._wall_s = header[2:]
+        self._expected, self._cpu_s, self._wall_s = header[2:5]
         self._pid = pid
         self._pidfd = os.pidfd_open(pid)
         self._reading = reading
-        self._control = control.fileno()
         self._clock = (~pid << 3) | 2  # the kernel's number for the CPU clock of a process
         self._counter: FrameCounter = frames.FrameCounter()
         self._cpu_base = 0.0
@@ -213,56 +215,60 @@ class Watch:
         """Whether the child finished its set-up."""
         return self._buffer.startswith(self._frames.READY)
 
-    @contextlib.contextmanager
-    def forwarded(self) -> Iterator[memoryview]:
+    def report(self, job_id: int, end: int, code: int, cpu_us: int) -> None:
         """Give the stream away and wipe it: the next child is a copy of this process, and must not find it."""
         start = len(self._frames.READY) if self.ready else 0
+        header = self._frames.REPLY.pack(job_id, end, code, cpu_us, self._filled - start)
         with memoryview(self._buffer) as whole, whole[start : self._filled] as stream:
             try:
-                yield stream
+                sent = os.writev(_CONTROL_FD, (header, stream))
+                write_all(header[sent:])
+                with stream[max(0, sent - len(header)) :] as rest:
+                    write_all(rest)
             finally:
                 whole[: self._filled] = bytes(self._filled)
 
-    def follow(self) -> Any:
-        """Wait for the child's end, or bring it about; None if the verifier is gone."""
-        end = self._frames.End
+    def follow(self) -> int:
+        """Wait for the child's end, or bring it about; return how it ended, -1 if the verifier is gone."""
+        from populora_env.sandbox import frames
+
         poll = select.poll()
-        poll.register(self._reading, select.POLLIN)
         poll.register(self._pidfd, select.POLLIN)
-        poll.register(self._control, 0)
+        poll.register(_CONTROL_FD, 0)
         while True:
             events = dict(poll.poll(self._wait_ms()))
-            if self._control in events:
-                return None
-            if self._reading in events and not self._read():
-                poll.unregister(self._reading)
-            ended = self._pidfd in events
-            while ended and not self._overlong and self._read():
+            if _CONTROL_FD in events:
+                return -1
+            while not self._overlong and self._read():
                 pass
             if self._overlong:
-                return end.BAD_STREAM
+                return frames.BAD_STREAM
             if self._over_cpu():
-                return end.CPU_LIMIT
-            if ended:
-                return end.EXITED
+                return frames.CPU_LIMIT
+            if self._pidfd in events:
+                return frames.EXITED
             if time.monotonic() - self._wall_base > self._wall_s:
-                return end.WALL_LIMIT
+                return frames.WALL_LIMIT
 
     def _wait_ms(self) -> float:
+        """Return how long to sleep: to be woken by each frame would cost more than to run it."""
         left = self._cpu_s - (self._cpu() - self._cpu_base)
-        return max(left, _SHORTEST_WAIT_S) * 1000
+        return min(max(left, _SHORTEST_WAIT_S), _LONGEST_WAIT_S) * 1000
 
     def _read(self) -> bool:
-        """Take in what the child wrote; False at the end of its stream."""
+        """Take in what the child wrote; False at the end of its stream, or when there is nothing now."""
         with memoryview(self._buffer) as whole, whole[self._filled :] as free:
-            size = os.readv(self._reading, [free])
+            try:
+                size = os.readv(self._reading, [free])
+            except BlockingIOError:
+                return False
         self._filled += size
         before = self._counter.count
         self._counter.advance(self._buffer, self._filled)
         progress = self._counter.count > before or self._filled == len(self._frames.READY)
         last_alone = before + 1 == self._counter.count == self._expected
         if size and progress and not last_alone:
-            # The next call starts now. The last one has no successor and is held to its limit until the child ends.
+            # The next call has begun. The last one has no successor and is held to its limit until the child ends.
             self._cpu_base, self._wall_base = self._cpu(), time.monotonic()
         return size > 0
 
@@ -279,7 +285,7 @@ class Watch:
 
     def reap(self) -> tuple[int, int]:
         """Make sure that the child is gone; return its exit code (minus the signal) and CPU time in microseconds."""
-        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        _signal.pidfd_send_signal(self._pidfd, _signal.SIGKILL)
         _, status, usage = os.wait4(self._pid, 0)
         os.close(self._pidfd)
         os.close(self._reading)
@@ -287,7 +293,7 @@ class Watch:
 
 
 if __name__ == "__main__":
-    make_bare_packages(Path(__file__).resolve().parents[1])
+    make_bare_packages(__file__.rsplit("/", 2)[0])
     try:
         main(int(sys.argv[1]), int(sys.argv[2]))
     except Exception as fault:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from value_strategies import VALUES, canonical
 
+from populora_env import values
 from populora_env.values import LiteralError, decode, encode, format_value, parse_literal
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -132,3 +133,17 @@ def test_reading_leaves_the_warning_filters_alone() -> None:
     for thread in threads:
         thread.join()
     assert list(warnings.filters) == before
+
+
+@given(st.text(alphabet="0123456789-,  ''ab()[]", max_size=9))
+@settings(max_examples=2000)
+def test_the_fast_way_reads_what_the_full_one_reads(text: str) -> None:
+    def read(reader: Any) -> Any:
+        try:
+            return reader(text.strip())
+        except LiteralError:
+            return LiteralError
+
+    fast, full = read(values._read), read(values._read_any)
+    assert fast == full
+    assert type(fast) is type(full)

@@ -106,7 +106,7 @@ def test_a_fault_that_comes_twice_is_a_sandbox_error_and_not_a_verdict(
     def fail(*_: object) -> None:
         raise pool_module.FaultError("broken on purpose")
 
-    monkeypatch.setattr(pool_module, "outcome_of", fail)
+    monkeypatch.setattr(pool_module, "outcomes_of", fail)
     with pytest.raises(SandboxError, match="twice"):
         pool.run([job()])
     monkeypatch.undo()
@@ -117,7 +117,7 @@ def test_an_interruption_leaves_a_pool_that_still_works(pool: Pool, monkeypatch:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pool_module, "outcome_of", interrupt)
+    monkeypatch.setattr(pool_module, "outcomes_of", interrupt)
     with pytest.raises(KeyboardInterrupt):
         pool.run([job()] * 5)
     monkeypatch.undo()

@@ -1,0 +1,180 @@
+"""Which job waits for which zygote.
+
+Owns the order alone: jobs of one batch in the order in which they came, batches in turn. Starts and runs nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from populora_env.sandbox.errors import SandboxError
+from populora_env.sandbox.jobs import Again, Job, Outcome
+
+MOST_SHARED: Final = 16
+"""Jobs that one child does at most, of those that may share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a zygote is for."""
+
+    hash_seed: int
+    library: bool
+    """Whether it has the standard library loaded, for programs that import."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a zygote is started."""
+
+    index: int
+    kind: Kind
+    plain_malloc: bool
+    """Whether Python takes all memory from the C library: how addresses compare, and their lowest bits, then differ."""
+    memory_bytes: int
+    namespaces: bool
+    bpf: bytes
+    general: bool
+    """Whether it also takes jobs that ask for no hash seed; only as many do as there are cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job may run: in one zygote, in those of a kind, or in all that have the library or have not."""
+
+    zygote: int | None = None
+    hash_seed: int | None = None
+    library: bool = False
+
+
+def place_of(job: Job) -> Place:
+    """Return where a job may run."""
+    return Place(zygote=job.zygote) if job.zygote is not None else Place(None, job.hash_seed, job.library)
+
+
+def places_served(launch: Launch) -> tuple[Place, ...]:
+    """Return what a zygote serves, the most particular first."""
+    kind = launch.kind
+    own = Place(launch.index), Place(None, kind.hash_seed, kind.library)
+    return (*own, Place(None, None, kind.library)) if launch.general else own
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A job in a queue, or at a zygote."""
+
+    key: Hashable
+    job: Job
+    queue: Queue
+    attempts: int = 0
+    """Times that a zygote began with it and broke."""
+    before: Outcome | None = None
+    """What came of the inputs before those of this job, which the job before it left undone."""
+
+    @property
+    def group(self) -> Hashable:
+        """Tickets of one group may go to a zygote together."""
+        return id(self) if self.job.shares is None else (self.job.shares, self.job.limits)
+
+
+Load: TypeAlias = tuple[Ticket, ...]
+"""What one child does: tickets of one group."""
+
+
+@dataclass(slots=True, eq=False)
+class Queue:
+    """The jobs of one caller: those that wait, and what came of the others."""
+
+    waiting: dict[Place, OrderedDict[Hashable, deque[Ticket]]] = field(default_factory=dict)
+    """By place and group, in the order in which the groups came."""
+    growing: dict[Place, OrderedDict[Hashable, deque[Ticket]]] = field(default_factory=dict)
+    """The same for groups that are not full yet; as long as the queue is open they are left to grow."""
+    finished: list[tuple[Hashable, Outcome]] = field(default_factory=list)
+    open: bool = True
+    """Whether more jobs are about to come; its owner does not wait yet."""
+    n_waiting: int = 0
+    n_running: int = 0
+    error: SandboxError | None = None
+    """Why nothing more will come."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether all has been said: nothing waits and nothing runs, or an error stopped it."""
+        return self.error is not None or not (self.n_waiting or self.n_running)
+
+    def add(self, ticket: Ticket, place: Place, *, first: bool = False) -> None:
+        """Queue a job, at the end or before all others."""
+        if self.error is not None:
+            return
+        self.n_waiting += 1
+        name = ticket.group
+        if self.open and ticket.job.shares is not None:
+            growing = self.growing.setdefault(place, OrderedDict())
+            group = growing.setdefault(name, deque())
+            group.append(ticket)
+            if len(group) < MOST_SHARED:
+                return
+            del growing[name]
+            name = id(group)  # a full group is a group of its own, and another may begin to grow
+        else:
+            group = self.waiting.get(place, OrderedDict()).get(name, deque())
+            group.appendleft(ticket) if first else group.append(ticket)
+        groups = self.waiting.setdefault(place, OrderedDict())
+        groups[name] = group
+        if first:
+            groups.move_to_end(name, last=False)
+
+    def close(self) -> None:
+        """Say that no more jobs are about to come: what was left to grow may be taken."""
+        self.open = False
+        for place, growing in self.growing.items():
+            self.waiting.setdefault(place, OrderedDict()).update(growing)
+        self.growing.clear()
+
+    def take(self, places: tuple[Place, ...], most: int) -> Load:
+        """Return the next jobs for a zygote that serves `places`: at most `most`, of one group; maybe none."""
+        for place in places:
+            if groups := self.waiting.get(place):
+                name, group = next(iter(groups.items()))
+                load = tuple(group.popleft() for _ in range(min(most, len(group))))
+                if not group:
+                    del groups[name]
+                self.n_waiting -= len(load)
+                self.n_running += len(load)
+                return load
+        return ()
+
+    def finish(self, ticket: Ticket, outcome: Outcome | Again) -> None:
+        """Take what came of a job; what must run again is queued, as are inputs after one on which the child died."""
+        self.n_running -= 1
+        if isinstance(outcome, Again):
+            if outcome is Again.IN_DOUBT:
+                ticket.job = dataclasses.replace(ticket.job, shares=None)
+            self.add(ticket, place_of(ticket.job), first=True)
+            return
+        tail = ticket.job.after(outcome)
+        if ticket.before is not None:
+            outcome = ticket.before.joined(outcome)
+        if tail is None:
+            self.finished.append((ticket.key, outcome))
+        else:
+            self.add(Ticket(ticket.key, tail, self, before=outcome), place_of(tail), first=True)
+
+    def release(self, place: Place) -> None:
+        """Let jobs that wait for a zygote which is gone run anywhere they fit."""
+        for group in self.waiting.pop(place, {}).values():
+            for ticket in group:
+                self.n_waiting -= 1
+                self.add(ticket, place_of(ticket.job))
+
+    def stop(self, error: SandboxError) -> None:
+        """Drop what waits; what still runs will be thrown away."""
+        if self.error is None:
+            self.error = error
+        self.waiting.clear()
+        self.growing.clear()
+        self.n_waiting = 0
