@@ -1,0 +1,1 @@
+"""What `benchmarks/verifier.py` compares: our verifier, and what people use in its place."""
