@@ -13,7 +13,7 @@ from populora_env.admission import defines_f
 from populora_env.config import VerifierConfig
 from populora_env.proposals import Check, read_arguments, verdict_of
 from populora_env.sandbox.jobs import Job, Outcome
-from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.sandbox.kinds import HASH_SEEDS
 from populora_env.sensitivity import depends_on_hashes
 from populora_env.sharing import leaves_nothing
 from populora_env.source import SourceError, parse_program

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, get_args
 from populora_env.admission import RULES
 from populora_env.config import VerifierConfig
 from populora_env.sandbox.jobs import Job, Outcome
-from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.sandbox.kinds import HASH_SEEDS
 from populora_env.types import Proposal, Status, Task
 from populora_env.values import (
     DecodeError,

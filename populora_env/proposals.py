@@ -16,7 +16,7 @@ from populora_env.admission import defines_f, refusal_of
 from populora_env.config import VerifierConfig
 from populora_env.restatement import hangs_on_interpreter, restate
 from populora_env.sandbox.jobs import CallResult, Job, Outcome
-from populora_env.sandbox.pool import HASH_SEEDS
+from populora_env.sandbox.kinds import HASH_SEEDS
 from populora_env.sensitivity import depends_on_addresses, depends_on_hashes, may_leave_traces
 from populora_env.sharing import leaves_nothing
 from populora_env.source import SourceError, parse_program

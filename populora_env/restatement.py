@@ -2,14 +2,16 @@
 
 Owns the rewriting. A value that comes out differently then hangs on the interpreter, so that no reading of the program
 gives it: the identity of equal numbers and texts, the words of exceptions that Python itself raises, where memory
-ends, when garbage is collected, the longest number that is written out, the time zone. What such a value is worth is
-the affair of `proposals`.
+ends, when garbage is collected, the longest number that is written out, the time zone; and all that is worked out from
+a text that holds an address. What such a value is worth is the affair of `proposals`.
 """
 
 from __future__ import annotations
 
 import ast
 from typing import Final, TypeVar
+
+from populora_env.sensitivity import depends_on_addresses
 
 _OWN_SENSE = (type(None), bool, type(...))
 """Types of the constants whose identity the language promises."""
@@ -73,17 +75,28 @@ def __prepare__():
             if isinstance(value, BaseException):
                 reword(value)
 
-    return is_same, caught, fail, MemoryError
+    def seen(text):
+        if type(text) is str and (' at 0x' in text or ' from 0x' in text):
+            fail()
+        return text
 
-__is_same__, __caught__, __fail__, __OutOfMemory__ = __prepare__()
+    def checked(make):
+        return lambda *given: seen(make(*given))
+
+    return is_same, caught, fail, MemoryError, seen, checked
+
+__is_same__, __caught__, __fail__, __OutOfMemory__, __seen__, __checked__ = __prepare__()
 """
 )
+_TEXT_TYPE, _TEXT_FUNCTIONS = "str", frozenset({"repr", "ascii", "format"})
+"""What makes a text of anything; the type is used for other things too."""
+_TEXT_METHODS: Final = frozenset({"format", "join", "getvalue", "dumps", "__repr__", "__str__", "__format__"})
 _FAIL: Final = ast.parse("__fail__()").body
 
 
 def hangs_on_interpreter(tree: ast.Module) -> bool:
     """Return whether a program does anything that restating it could change."""
-    return any(_is_open(node) for node in ast.walk(tree))
+    return depends_on_addresses(tree) or any(_is_open(node) for node in ast.walk(tree))
 
 
 def _is_open(node: ast.AST) -> bool:
@@ -134,8 +147,48 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if len(node.ops) > 1 or not _compares_identity(node):
             return node
-        same = ast.Call(func=_name("__is_same__"), args=[node.left, *node.comparators], keywords=[])
+        same = _call("__is_same__", node.left, *node.comparators)
         return same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(op=ast.Not(), operand=same)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        for part in node.values:
+            self.visit(part)
+        return _call("__seen__", node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.FormattedValue:
+        node.value = self.visit(node.value)
+        if isinstance(node.format_spec, ast.JoinedStr):
+            for part in node.format_spec.values:
+                self.visit(part)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return _call("__seen__", node) if isinstance(node.op, ast.Mod) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and isinstance(node.target, ast.Name):
+            return [node, ast.Expr(value=_call("__seen__", _name(node.target.id)))]
+        return [node]
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node.func:
+            case ast.Name(id=name) if name in _TEXT_FUNCTIONS or name == _TEXT_TYPE:
+                # The name itself is called on the spot, and so needs no check of its own.
+                node.args = [self.visit(argument) for argument in node.args]
+                for keyword in node.keywords:
+                    self.visit(keyword)
+                return _call("__seen__", node)
+            case ast.Name(id="map") if node.args and _is_text_type(node.args[0]):
+                node.args[0] = _call("__checked__", node.args[0])
+        self.generic_visit(node)
+        of_text = isinstance(node.func, ast.Attribute) and node.func.attr in _TEXT_METHODS
+        return _call("__seen__", node) if of_text else node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        made = isinstance(node.ctx, ast.Load) and node.id in _TEXT_FUNCTIONS
+        return _call("__checked__", node) if made else node
 
     def visit_Try(self, node: ast.Try) -> ast.Try:
         return self._with_failure(node)
@@ -175,7 +228,15 @@ def _failure() -> ast.ExceptHandler:
 
 
 def _look_at(*values: ast.expr) -> ast.Expr:
-    return ast.Expr(value=ast.Call(func=_name("__caught__"), args=list(values), keywords=[]))
+    return ast.Expr(value=_call("__caught__", *values))
+
+
+def _is_text_type(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == _TEXT_TYPE
+
+
+def _call(name: str, *values: ast.expr) -> ast.Call:
+    return ast.Call(func=_name(name), args=list(values), keywords=[])
 
 
 def _name(name: str) -> ast.Name:

@@ -5,12 +5,14 @@ Owns the attacks and what each must come to. A canary that is not stopped is a S
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from populora_env.config import VerifierConfig
 from populora_env.sandbox import kernel
-from populora_env.sandbox.jobs import CallResult, Job
+from populora_env.sandbox.errors import SandboxError
+from populora_env.sandbox.jobs import CallResult, Job, Outcome
 from populora_env.types import Status
 from populora_env.values import encode
 
@@ -78,3 +80,14 @@ def canary_job(canary: Canary, zygote: int, config: VerifierConfig) -> Job:
         wall_s=max(config.wall_s, 10.0),
         zygote=zygote,
     )
+
+
+def require_stopped(tried: Iterable[tuple[object, Outcome]]) -> None:
+    """Check that every canary that was tried was stopped.
+
+    Raises:
+        SandboxError: One was not.
+    """
+    for canary, outcome in tried:
+        if not isinstance(canary, Canary) or not canary.stopped(outcome.results[0]):
+            raise SandboxError(f"expected the sandbox to stop the canary {canary}, got {outcome.results[0]}")

@@ -14,26 +14,30 @@ import os
 import select
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Final
 
 from populora_env.config import VerifierConfig
 from populora_env.sandbox.batch import Batch
-from populora_env.sandbox.canaries import canaries, canary_job
+from populora_env.sandbox.canaries import canaries, canary_job, require_stopped
 from populora_env.sandbox.errors import SandboxError
-from populora_env.sandbox.jobs import Again, FaultError, Job, Outcome, outcomes_of
-from populora_env.sandbox.queues import MOST_SHARED, Kind, Launch, Load, Place, Queue, Ticket, place_of, places_served
+from populora_env.sandbox.jobs import FaultError, Job, Outcome, outcomes_of
+from populora_env.sandbox.kinds import PLAIN_MALLOC, Kind, Wanted
+from populora_env.sandbox.queues import (
+    Launch,
+    Load,
+    Place,
+    Queue,
+    Ticket,
+    next_load,
+    place_of,
+    places_served,
+    put_back,
+)
 from populora_env.sandbox.seccomp_filter import build_filter
 from populora_env.sandbox.worker import Spawner, Worker
 
 _log = logging.getLogger(__name__)
 
-HASH_SEEDS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
-"""PYTHONHASHSEED values; the first two are always at work, the others start when a job asks for them."""
-PLAIN_MALLOC: Final = frozenset(HASH_SEEDS[4:])
-"""Hash seeds of the zygotes that do without Python's own allocator."""
-_ATTEMPTS = 2
 _POLL_S = 5.0
 _AHEAD = 2
 """Jobs that a zygote is given at once while many wait: it then begins with the next without waiting for us."""
@@ -63,14 +67,12 @@ class Pool:
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         """Wakes the thread that drives."""
         self._owner = os.getpid()
-        self._count = max(2, config.workers or _cores())
-        self._wanted: Counter[Kind] = Counter()
-        self._complete_now = False
-        """Whether zygotes may be missing."""
+        self._count = max(2, config.workers or len(os.sched_getaffinity(0)))
+        self._wanted = Wanted(self._count)
         _POOLS.add(self)
         try:
             with self._changed:
-                self._want(library=False)
+                self._wanted.add(library=False)
                 self._complete()
         except BaseException:
             self.close()
@@ -126,7 +128,7 @@ class Pool:
                 self._queues.append(queue)
             queue.add(Ticket(key, job, queue), place_of(job))
             if job.zygote is None:
-                self._want(library=job.library, hash_seed=job.hash_seed)
+                self._wanted.add(library=job.library, hash_seed=job.hash_seed)
             if self._driven:
                 self._ring()
 
@@ -209,18 +211,6 @@ class Pool:
     def _ring(self) -> None:
         os.eventfd_write(self._bell, 1)
 
-    def _want(self, *, library: bool, hash_seed: int | None = None) -> None:
-        """Note that zygotes of some kind are needed."""
-        if hash_seed is None or hash_seed in HASH_SEEDS[:2]:
-            seeds = Counter(HASH_SEEDS[number % 2] for number in range(self._count))
-        else:
-            seeds = Counter({hash_seed: 1})
-        for seed, count in seeds.items():
-            kind = Kind(seed, library)
-            if self._wanted[kind] < count:
-                self._wanted[kind] = count
-                self._complete_now = True
-
     def _lead(self, timeout_s: float) -> None:
         """Drive the zygotes for one round, for all queues."""
         self._driven = True
@@ -286,13 +276,7 @@ class Pool:
 
     def _next_for(self, worker: Worker, waiting: int) -> Load:
         places = places_served(worker.launch) if worker.trusted else (Place(worker.launch.index),)
-        for number, queue in enumerate(self._queues):
-            most = min(MOST_SHARED, max(1, -(-waiting // len(self._workers))))
-            if queue.n_waiting and (load := queue.take(places, most)):
-                if number < len(self._queues) - 1:
-                    self._queues.append(self._queues.pop(number))
-                return load
-        return ()
+        return next_load(self._queues, places, max(1, -(-waiting // len(self._workers))))
 
     def _attend(self, worker: Worker, event: int) -> None:
         """Do what a zygote's socket asks for."""
@@ -306,14 +290,10 @@ class Pool:
             while (reply := worker.reply()) is not None:
                 outcomes = outcomes_of([ticket.job for ticket in worker.loads[0]], reply)
                 for ticket, outcome in zip(worker.turn_to_next(), outcomes, strict=True):
-                    self._finish(ticket, outcome)
+                    ticket.queue.finish(ticket, outcome)
+            self._queues = [queue for queue in self._queues if not queue.settled]
         except FaultError as fault:
             self._replace(worker, fault)
-
-    def _finish(self, ticket: Ticket, outcome: Outcome | Again) -> None:
-        ticket.queue.finish(ticket, outcome)
-        if ticket.queue.settled and ticket.queue in self._queues:
-            self._queues.remove(ticket.queue)
 
     def _replace(self, worker: Worker, fault: FaultError) -> None:
         """Put a fresh zygote in the place of a broken one, and its jobs back into their queues."""
@@ -322,7 +302,7 @@ class Pool:
         _log.warning("sandbox fault: %s; %s", fault, said or "no message")
         for ticket in worker.loads[0] if worker.loads else ():
             ticket.attempts += 1
-        self._requeue(worker, fault)
+        put_back(worker.loads, Place(worker.launch.index), fault)
         fresh = self._spawn(worker.launch)
         try:
             fresh.finish_start()
@@ -332,38 +312,21 @@ class Pool:
         fresh.trusted = worker.trusted
         self._workers.append(fresh)
 
-    def _requeue(self, worker: Worker, fault: BaseException) -> None:
-        """Put a zygote's jobs back; one that was begun twice stops its queue."""
-        for ticket in [ticket for load in reversed(worker.loads) for ticket in reversed(load)]:
-            ticket.queue.n_running -= 1
-            if ticket.attempts >= _ATTEMPTS:
-                error = SandboxError(f"the sandbox failed twice at one job: {fault}")
-                error.__cause__ = fault
-                ticket.queue.stop(error)
-            elif ticket.attempts:
-                # The fresh zygote has the index of the broken one; any other may be broken too and not yet found out.
-                ticket.queue.add(ticket, Place(worker.launch.index), first=True)
-            else:
-                ticket.queue.add(ticket, place_of(ticket.job), first=True)
-        worker.loads.clear()
-
     def _reset(self) -> None:
         """End the zygotes that are busy after an interruption: their replies would be taken for those of others."""
         for worker in [worker for worker in self._workers if worker.loads or not worker.trusted]:
             self._workers.remove(worker)
-            self._requeue(worker, InterruptedError())
+            put_back(worker.loads, Place(worker.launch.index), InterruptedError())
             for queue in self._queues:
                 queue.release(Place(worker.launch.index))
             worker.close()
-        self._complete_now = True
+        self._wanted.changed = True
 
     def _complete(self) -> None:
         """Start the zygotes that are missing: of a kind that nobody asked for so far, or after an interruption."""
-        if not self._complete_now:
-            return
-        present = Counter(worker.launch.kind for worker in self._workers)
-        self._add(list((self._wanted - present).elements()))
-        self._complete_now = False
+        if self._wanted.changed:
+            self._add(self._wanted.missing(worker.launch.kind for worker in self._workers))
+            self._wanted.changed = False
 
     def _add(self, kinds: Sequence[Kind]) -> None:
         """Start zygotes, all at once, and test each."""
@@ -390,7 +353,6 @@ class Pool:
             memory_bytes=self._config.memory_bytes,
             namespaces=self._config.namespaces,
             bpf=self._bpf,
-            general=kind.hash_seed in HASH_SEEDS[:2],
         )
 
     def _spawn(self, launch: Launch) -> Worker:
@@ -406,7 +368,7 @@ class Pool:
             for worker in fresh:
                 index = worker.launch.index
                 for canary in canaries():
-                    ticket = Ticket((index, canary), canary_job(canary, index, self._config), queue)
+                    ticket = Ticket(canary, canary_job(canary, index, self._config), queue)
                     queue.add(ticket, place_of(ticket.job))
             while not queue.settled:
                 self._round(_POLL_S)
@@ -416,20 +378,13 @@ class Pool:
                 self._queues.remove(queue)
         if queue.error is not None:
             raise queue.error
-        for key, outcome in queue.finished:
-            canary = key[1]  # type: ignore[index]
-            if not canary.stopped(outcome.results[0]):
-                raise SandboxError(f"expected the sandbox to stop the canary {canary.name!r}, got {outcome.results[0]}")
+        require_stopped(queue.finished)
         for worker in self._workers:
             worker.trusted = True
 
 
 def _closed() -> SandboxError:
     return SandboxError("expected an open pool of this process, got a closed or inherited one")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()

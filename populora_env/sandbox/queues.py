@@ -13,18 +13,11 @@ from typing import Final, TypeAlias
 
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Again, Job, Outcome
+from populora_env.sandbox.kinds import Kind
 
+_ATTEMPTS = 2
 MOST_SHARED: Final = 16
 """Jobs that one child does at most, of those that may share one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What a zygote is for."""
-
-    hash_seed: int
-    library: bool
-    """Whether it has the standard library loaded, for programs that import."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +31,6 @@ class Launch:
     memory_bytes: int
     namespaces: bool
     bpf: bytes
-    general: bool
-    """Whether it also takes jobs that ask for no hash seed; only as many do as there are cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,7 @@ def places_served(launch: Launch) -> tuple[Place, ...]:
     """Return what a zygote serves, the most particular first."""
     kind = launch.kind
     own = Place(launch.index), Place(None, kind.hash_seed, kind.library)
-    return (*own, Place(None, None, kind.library)) if launch.general else own
+    return (*own, Place(None, None, kind.library)) if kind.general else own
 
 
 @dataclass(slots=True, eq=False)
@@ -178,3 +169,28 @@ class Queue:
         self.waiting.clear()
         self.growing.clear()
         self.n_waiting = 0
+
+
+def next_load(queues: list[Queue], places: tuple[Place, ...], most: int) -> Load:
+    """Return the next jobs for a zygote that serves `places`, maybe none; the queue that they come from goes last."""
+    for number, queue in enumerate(queues):
+        if queue.n_waiting and (load := queue.take(places, min(most, MOST_SHARED))):
+            queues.append(queues.pop(number))
+            return load
+    return ()
+
+
+def put_back(loads: deque[Load], place: Place, fault: BaseException) -> None:
+    """Put the jobs of a broken zygote back into their queues; one that was begun twice stops its queue.
+
+    What was begun waits at `place` for the fresh zygote: any other may be broken too and not yet found out.
+    """
+    for ticket in [ticket for load in reversed(loads) for ticket in reversed(load)]:
+        ticket.queue.n_running -= 1
+        if ticket.attempts >= _ATTEMPTS:
+            error = SandboxError(f"the sandbox failed twice at one job: {fault}")
+            error.__cause__ = fault
+            ticket.queue.stop(error)
+        else:
+            ticket.queue.add(ticket, place if ticket.attempts else place_of(ticket.job), first=True)
+    loads.clear()

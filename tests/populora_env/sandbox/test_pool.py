@@ -20,7 +20,8 @@ from populora_env.config import VerifierConfig
 from populora_env.sandbox import pool as pool_module
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Job
-from populora_env.sandbox.pool import HASH_SEEDS, Pool
+from populora_env.sandbox.kinds import HASH_SEEDS
+from populora_env.sandbox.pool import Pool
 from populora_env.sandbox.worker import Worker
 from populora_env.values import decode, encode
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Again, CallResult, Job, Outcome
-from populora_env.sandbox.queues import MOST_SHARED, Kind, Launch, Place, Queue, Ticket, place_of, places_served
+from populora_env.sandbox.kinds import Kind
+from populora_env.sandbox.queues import MOST_SHARED, Launch, Place, Queue, Ticket, place_of, places_served
 from populora_env.types import Status
 
 ANYWHERE = (Place(),)
@@ -29,14 +30,14 @@ def outcome(done: int, total: int = 1) -> Outcome:
     return Outcome(results=(ok,) * done + (missing,) * (total - done), done=done, cpu_ms=1.0)
 
 
-def launch(*, general: bool = True) -> Launch:
-    kind = Kind(hash_seed=3, library=False)
-    return Launch(index=5, kind=kind, plain_malloc=False, memory_bytes=1, namespaces=True, bpf=b"", general=general)
+def launch(hash_seed: int) -> Launch:
+    kind = Kind(hash_seed=hash_seed, library=False)
+    return Launch(index=5, kind=kind, plain_malloc=False, memory_bytes=1, namespaces=True, bpf=b"")
 
 
 def test_a_zygote_serves_itself_first_then_its_seed_then_everybody() -> None:
-    assert places_served(launch()) == (Place(5), Place(None, 3), Place())
-    assert places_served(launch(general=False)) == (Place(5), Place(None, 3))
+    assert places_served(launch(2)) == (Place(5), Place(None, 2), Place())
+    assert places_served(launch(3)) == (Place(5), Place(None, 3))
     assert place_of(job("import re\ndef f(): pass", hash_seed=3)) == Place(None, 3, True)
     assert place_of(job(zygote=5, hash_seed=3)) == Place(5)
 
