@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import save
 
 from league.config import RunConfig, known, make_game
-from league.learning import learning_rate, lora_config, rollouts_of, trainer_config, update_metrics
+from league.learning import MakeTrainer, learning_rate, lora_config, make_trainer, rollouts_of, update_metrics
 from league.lineage import founder_seed
 from league.metrics import step_metrics
 from league.operators import apply
@@ -33,16 +33,15 @@ from league.rounds import (
 )
 from league.rows import problem_row, rollout_rows
 from league.types import Match, MatchResult, Member, Play, Row, Side
-from populora_agents.advantages import ESTIMATORS, rollout_advantages
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
 from populora_agents.lora import Adapter, adapter_sha256, fresh_adapter, save_adapter
 from populora_agents.prompting import PromptEncoder
 from populora_agents.stack import AdapterStack
-from populora_agents.trainer import Trainer
 from populora_agents.types import Backend, Rollout, UpdateReport
 from populora_env.game import seeded_buffer
-from populora_env.play import Judge
+from populora_env.judging import Judge
+from populora_env.prompts import get_style
 from populora_env.verifier import Verifier
 
 BUFFER_FILE, OPTIMISER_FILE = "buffer.jsonl", "optimiser.safetensors"
@@ -64,7 +63,14 @@ class ClosingJudge(Judge, Protocol):
 class ProgramArena:
     """Implements `league.types.Arena` over one base model, one adapter stack and one verifier."""
 
-    def __init__(self, config: RunConfig, base: Base, verifier: ClosingJudge, backend: Backend | None = None) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        base: Base,
+        verifier: ClosingJudge,
+        backend: Backend | None = None,
+        new_trainer: MakeTrainer | None = None,
+    ) -> None:
         """Put an empty stack on the base.
 
         Args:
@@ -72,6 +78,7 @@ class ProgramArena:
             base: Taken over: its model carries the stack from now on.
             verifier: Taken over: closed with the arena.
             backend: Taken over: who completes prompts. None is the base itself, with the stack.
+            new_trainer: Makes what learns. None is the trainer that the configuration names.
 
         Raises:
             ValueError: Not resolved, targets that the base lacks, or lengths that its context has no room for.
@@ -85,14 +92,16 @@ class ProgramArena:
             seed=config.seed,
             proposal_tokens=known(play.proposal_tokens),
             answer_tokens=known(play.answer_tokens),
-            temperature=play.temperature,
+            temperature=known(play.temperature),
+            top_p=known(play.top_p),
+            stop=get_style(self._game.style).stop,
         )
         self._lora = lora_config(config)
         self._stack = AdapterStack(base.model, self._lora, config.teachers + config.students)
         self._slots: dict[str, tuple[int, int]] = {}
         self._backend = TorchBackend(base, self._stack, self._slots) if backend is None else backend
         self._room = Room(base.context_tokens, PromptEncoder(base.tokenizer).encode, self._sampling)
-        self._trainer = Trainer(self._stack, trainer_config(config))
+        self._trainer = (new_trainer or make_trainer)(config, self._stack)
         self._buffer = seeded_buffer(self._game).copy()
         self._seconds: dict[str, float] = {}
 
@@ -177,7 +186,7 @@ class ProgramArena:
         self._verifier.close()
 
     def _learn(self, rollouts: Sequence[Rollout]) -> tuple[list[float], UpdateReport]:
-        advantages = rollout_advantages(rollouts, ESTIMATORS[self._config.learn.estimator])
+        advantages = self._trainer.advantages(rollouts)
         slots = {member_id: slot for member_id, (slot, _) in self._slots.items()}
         rates = {
             member_id: learning_rate(self._config, Side.TEACHER if slot < self._config.teachers else Side.STUDENT)
@@ -226,8 +235,8 @@ class ProgramArena:
         self._seconds[phase] = self._seconds.get(phase, 0.0) + time.perf_counter() - began
 
 
-def make_arena(config: RunConfig, base: Base) -> ProgramArena:
-    """Return the arena of a resolved configuration, its verifier running.
+def make_arena(config: RunConfig, base: Base, new_trainer: MakeTrainer | None = None) -> ProgramArena:
+    """Return the arena of a resolved configuration, its verifier running; `new_trainer` as for `ProgramArena`.
 
     Raises:
         ValueError: As for `ProgramArena`.
@@ -235,7 +244,7 @@ def make_arena(config: RunConfig, base: Base) -> ProgramArena:
     """
     with ExitStack() as held:
         verifier = held.enter_context(Verifier(config.verifier))
-        arena = ProgramArena(config, base, verifier)
+        arena = ProgramArena(config, base, verifier, new_trainer=new_trainer)
         held.pop_all()
         return arena
 

@@ -122,6 +122,8 @@ def resolve(config: RunConfig, preset: Preset, operators: Mapping[str, bool]) ->
         raise ValueError(f"`operators` must be among {', '.join(operators)}; got {unknown[0]!r}")
     game = make_game(config, preset)
     evolve_every = evolve.evolve_every or preset.evolve_every
+    proposal_tokens = play.proposal_tokens or preset.max_new_tokens_proposal
+    answer_tokens = play.answer_tokens or preset.max_new_tokens_answer
     return replace(
         config,
         steps=preset.steps if config.steps is None else config.steps,
@@ -132,8 +134,10 @@ def resolve(config: RunConfig, preset: Preset, operators: Mapping[str, bool]) ->
             attempts=game.solver_seats,
             induction_inputs=game.induction_inputs,
             style=game.style,
-            proposal_tokens=play.proposal_tokens or preset.max_new_tokens_proposal,
-            answer_tokens=play.answer_tokens or preset.max_new_tokens_answer,
+            proposal_tokens=proposal_tokens,
+            answer_tokens=answer_tokens,
+            temperature=play.temperature or preset.temperature,
+            top_p=play.top_p or preset.top_p,
         ),
         learn=replace(
             learn,
@@ -142,6 +146,8 @@ def resolve(config: RunConfig, preset: Preset, operators: Mapping[str, bool]) ->
             targets=learn.targets or preset.lora.targets,
             teacher_learning_rate=learn.teacher_learning_rate or preset.teacher_learning_rate,
             student_learning_rate=learn.student_learning_rate or preset.student_learning_rate,
+            length=learn.length or ("constant" if learn.estimator == "dr_grpo" else "token_mean"),
+            length_constant=learn.length_constant or max(proposal_tokens, answer_tokens),
         ),
         evolve=replace(
             evolve,

@@ -5,15 +5,20 @@ Pure. Owns which rollouts share a baseline and which are whitened together. Owns
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from league.config import RunConfig, known
 from league.lineage import side_of
 from league.rounds import PlayedRound
 from league.types import Side
 from populora_agents.config import LoraConfig, TrainerConfig
-from populora_agents.types import Rollout, UpdateReport
+from populora_agents.stack import AdapterStack
+from populora_agents.trainer import Trainer
+from populora_agents.types import MemberUpdate, Rollout, UpdateReport, UpdateRule
 from populora_env.types import Role
+
+MakeTrainer = Callable[[RunConfig, AdapterStack], UpdateRule]
+"""Makes what learns, of a resolved configuration and for the adapters of a stack; `make_trainer` is one."""
 
 
 def lora_config(config: RunConfig) -> LoraConfig:
@@ -26,13 +31,28 @@ def trainer_config(config: RunConfig) -> TrainerConfig:
     """Return the settings of the update, of a resolved configuration."""
     learn = config.learn
     return TrainerConfig(
+        estimator=learn.estimator,
+        length=known(learn.length),
+        length_constant=known(learn.length_constant),
         clip_low=learn.clip_low,
         clip_high=learn.clip_high,
         max_ratio=learn.max_ratio,
-        temperature=config.play.temperature,
+        kl_coefficient=learn.kl_coefficient,
+        temperature=known(config.play.temperature),
         micro_batch_tokens=learn.micro_batch_tokens,
+        shared_row_tokens=learn.shared_row_tokens,
+        gradient_checkpointing=learn.gradient_checkpointing,
         adam=learn.adam,
     )
+
+
+def make_trainer(config: RunConfig, stack: AdapterStack) -> UpdateRule:
+    """Return the trainer that a resolved configuration names, of the adapters of `stack`."""
+    if config.learn.trainer == "peft":
+        from populora_agents.peft_trainer import PeftTrainer  # peft takes a second to import
+
+        return PeftTrainer(stack, trainer_config(config))
+    return Trainer(stack, trainer_config(config))
 
 
 def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
@@ -56,14 +76,27 @@ def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
 
 
 def update_metrics(report: UpdateReport) -> dict[str, float]:
-    """Return the update's numbers, as means over the members of each side."""
-    metrics: dict[str, float] = {}
-    for side in Side:
-        members = [update for name, update in report.members.items() if side_of(name) is side]
-        for name in ("tokens", "loss", "grad_norm", "clip_fraction", "entropy", "logprob_gap"):
-            if members:
-                metrics[f"{side.value}/{name}"] = sum(getattr(one, name) for one in members) / len(members)
-    return metrics
+    """Return the update's numbers: `SIDE/NAME` is the mean over those members of a side that have the number."""
+    seen: dict[str, list[float]] = {}
+    for member_id, update in report.members.items():
+        for name, value in _numbers(update).items():
+            if value is not None:
+                seen.setdefault(f"{side_of(member_id).value}/{name}", []).append(value)
+    return {name: sum(values) / len(values) for name, values in seen.items()}
+
+
+def _numbers(update: MemberUpdate) -> Mapping[str, float | None]:
+    return {
+        "tokens": update.tokens,
+        "loss": update.loss,
+        "grad_norm": update.grad_norm,
+        "clip_fraction": update.clip_fraction,
+        "entropy": update.entropy,
+        "entropy_estimate": update.entropy_estimate,
+        "logprob_gap": update.logprob_gap,
+        "kl": update.kl,
+        **update.extra,
+    }
 
 
 def learning_rate(config: RunConfig, side: Side) -> float:

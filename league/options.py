@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from populora_agents.config import AdamConfig
+from populora_agents.config import AdamConfig, EstimatorName, LengthHandling
 from populora_env.config import RewardConfig, StyleName
 
 FLAT = tyro.conf.arg(name="")
@@ -20,7 +20,17 @@ _HINT = "(default: the base's preset)"
 PresetInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=_HINT)]
 PresetFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint=_HINT)]
 PresetNames = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint=_HINT)]
-PresetStyle = Annotated[StyleName | None, tyro.conf.arg(metavar="{compact,chat}", help_behavior_hint=_HINT)]
+PresetLength = Annotated[
+    LengthHandling | None,
+    tyro.conf.arg(
+        metavar="{token_mean,sequence_mean,constant}",
+        help_behavior_hint="(default: constant for dr_grpo, else token_mean)",
+    ),
+]
+PresetLengthConstant = Annotated[
+    int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: the longest completion allowed)")
+]
+PresetStyle = Annotated[StyleName | None, tyro.conf.arg(metavar="{compact,chat,few_shot}", help_behavior_hint=_HINT)]
 
 
 def at_least(owner: object, **floors: float) -> None:
@@ -60,14 +70,19 @@ class PlayOptions:
     """Longest proposal, in tokens, >= 1."""
     answer_tokens: PresetInt = None
     """Longest answer, in tokens, >= 1."""
-    temperature: float = 1.0
+    temperature: PresetFloat = None
     """Sampling temperature in training, > 0."""
+    top_p: PresetFloat = None
+    """Draw from the most likely tokens that together have at least this probability, in (0, 1]; below 1 the importance
+    ratio still is about the whole distribution."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         at_least(self, references=0, groups=1, proposals=1, attempts=1, induction_inputs=2)
         at_least(self, proposal_tokens=1, answer_tokens=1)
-        _above_zero(self, "temperature")
+        _above_zero(self, "temperature", "top_p")
+        if self.top_p is not None and self.top_p > 1:
+            raise ValueError(f"`top_p` must be at most 1, got {self.top_p!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,22 +99,36 @@ class LearnOptions:
     """Learning rate of the teachers' Adam, > 0."""
     student_learning_rate: PresetFloat = None
     """Learning rate of the students' Adam, > 0."""
-    estimator: Literal["reinforce_pp_baseline", "grpo"] = "reinforce_pp_baseline"
+    trainer: Literal["fused", "peft"] = "fused"
+    """All members in one update, or one PEFT model after the other: slow, a reference for what the first computes."""
+    estimator: EstimatorName = "reinforce_pp_baseline"
     """How rewards become advantages."""
+    length: PresetLength = None
+    """A member's loss is its mean over tokens, the mean over rollouts of their means, or their sums divided by
+    `length_constant`."""
+    length_constant: PresetLengthConstant = None
+    """Tokens that a rollout's sum is divided by under `--length constant`, >= 1."""
     clip_low: float = 0.2
     """The probability ratio counts down to 1 - clip_low; in [0, 1)."""
     clip_high: float = 0.28
     """The probability ratio counts up to 1 + clip_high; >= 0."""
     max_ratio: float = 10.0
     """Bound on the probability ratio of any token, > 1 + clip_high."""
+    kl_coefficient: float = 0.0
+    """Of the divergence from the bare base in the loss, >= 0; 0 neither punishes nor computes it."""
     micro_batch_tokens: int = 16384
     """Most tokens in one forward and backward, >= 1; bounds memory, not the result."""
+    shared_row_tokens: int = 2048
+    """Completions of one prompt are computed in one row of at most so many tokens, >= 0; 0 switches it off."""
+    gradient_checkpointing: bool = False
+    """Compute activations again in the backward instead of keeping them: less memory, more time, the same result."""
     adam: Annotated[AdamConfig, FLAT] = field(default_factory=AdamConfig)
     """The optimiser."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         at_least(self, lora_rank=1, clip_low=0, clip_high=0, max_ratio=1 + self.clip_high, micro_batch_tokens=1)
+        at_least(self, length_constant=1, kl_coefficient=0, shared_row_tokens=0)
         _above_zero(self, "alpha", "teacher_learning_rate", "student_learning_rate")
         if self.targets is not None and not self.targets:
             raise ValueError("`targets` must name at least one linear map")
@@ -165,6 +194,9 @@ class MachineOptions:
 
     threads: int = 0
     """Threads of torch, >= 0; 0 takes all cores."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the base's weights; auto is float32 on a CPU, and what the files hold elsewhere. bfloat16 halves their memory,
+    and is several times faster on CPUs that multiply in it (avx512_bf16, amx_bf16)."""
     save_every: int = 5
     """Steps between two savings of adapters and optimiser, >= 1; newborn and last adapters are always saved."""
 

@@ -20,7 +20,8 @@ from populora_agents.types import Backend, Completion, Request
 from populora_env.buffer import ProblemBuffer
 from populora_env.config import GameConfig
 from populora_env.game import Round
-from populora_env.play import Judge, judge_attempts
+from populora_env.judging import Judge, judge_attempts
+from populora_env.judging import judge_proposals as judge_in_one_call
 from populora_env.types import (
     Message,
     Observation,
@@ -48,6 +49,10 @@ class Sampling:
     """Longest answer, in tokens."""
     temperature: float
     """> 0."""
+    top_p: float = 1.0
+    """In (0, 1]."""
+    stop: tuple[str, ...] = ()
+    """Strings behind which nothing is read; see `populora_env.prompts.PromptStyle.stop`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +210,16 @@ def propose(rounds: Sequence[PlayedRound], backend: Backend, sampling: Sampling)
 
 def judge_proposals(rounds: Sequence[PlayedRound], judge: Judge, room: Room) -> None:
     """Have the proposals that parsed judged, all in one batch; refuse those whose problem cannot be shown."""
-    waiting = [played for played in rounds if not played.round.settled]
-    proposals = [played.round.proposal for played in waiting if played.round.proposal is not None]
-    for played, verdict in zip(waiting, judge.check_proposals(proposals), strict=True):
-        played.exec_ms = verdict.exec_ms
-        if verdict.verdict.ok and not _can_be_shown(played.round, verdict, room):
-            verdict = ProposalVerdict(verdict=TOO_LONG, exec_ms=verdict.exec_ms)
-        played.round.judge_proposal(verdict)
+
+    def review(opened: Round, verdict: ProposalVerdict) -> ProposalVerdict:
+        if not verdict.verdict.ok or _can_be_shown(opened, verdict, room):
+            return verdict
+        return ProposalVerdict(verdict=TOO_LONG, exec_ms=verdict.exec_ms)
+
+    verdicts = judge_in_one_call([played.round for played in rounds], judge, review)
+    for played, verdict in zip(rounds, verdicts, strict=True):
+        if verdict is not None:
+            played.exec_ms = verdict.exec_ms
 
 
 def _can_be_shown(opened: Round, verdict: ProposalVerdict, room: Room) -> bool:
@@ -250,5 +258,7 @@ def _request(
         messages=observation.messages,
         max_new_tokens=max_new_tokens,
         temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        stop=sampling.stop,
         seed=seeds.seed(sampling.seed, step, "sampling", purpose),
     )

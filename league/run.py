@@ -34,6 +34,7 @@ from populora_agents.types import DivergedError
 
 if TYPE_CHECKING:
     from league.arena import ProgramArena
+    from league.learning import MakeTrainer
     from league.rules import Rules
 
 PROGRAM = "python -m league.run"
@@ -48,10 +49,15 @@ class UsageError(ValueError):
     """A command line that cannot be followed; the message is one line for the user."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a league as the command line says; return the exit status."""
+def main(arguments: Sequence[str] | None = None, *, new_trainer: MakeTrainer | None = None) -> int:
+    """Run a league as the command line says; return the exit status.
+
+    Args:
+        arguments: None takes those of the process.
+        new_trainer: Makes what learns, in the place of the trainer that the command line names.
+    """
     try:
-        return _main(sys.argv[1:] if arguments is None else arguments)
+        return _main(sys.argv[1:] if arguments is None else arguments, new_trainer)
     except KeyboardInterrupt:
         complain("interrupted before the first step")
         return 130
@@ -125,21 +131,24 @@ def _first_sentence(box: str) -> str:
     return " ".join(lines).removeprefix("Error parsing RunConfig: ") or "these flags cannot be read"
 
 
-def _main(arguments: Sequence[str]) -> int:
+def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
     config = parse(arguments)
     run_id = _new_run_id()
     out = Path(config.out) if config.out is not None else Path("runs") / _default_name(config, run_id)
     refuse_existing(out)
     config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
-    from league.arena import make_arena  # torch takes seconds to import
+    import torch  # it takes seconds
+
+    from league.arena import make_arena
     from league.operators import OPERATORS
     from populora_agents.bases import load_base
     from populora_env.verifier import SandboxError
 
     try:
-        base = load_base(config.base)
+        dtype = config.machine.dtype
+        base = load_base(config.base, dtype=None if dtype == "auto" else getattr(torch, dtype))
         config = resolve(config, base.preset, {name: not operator.control for name, operator in OPERATORS.items()})
-        arena = make_arena(config, base)
+        arena = make_arena(config, base, new_trainer)
     except ValueError as error:
         raise UsageError(str(error)) from error
     except SandboxError as error:

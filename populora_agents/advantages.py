@@ -6,11 +6,12 @@ by any hashable key; keys of different members must differ (`rollout_advantages`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from populora_agents.config import EstimatorName
 from populora_agents.types import Rollout
 
 Array = NDArray[np.float64]
@@ -79,7 +80,63 @@ def grpo(rewards: ArrayLike, groups: Sequence[Hashable], batches: Sequence[Hasha
     return advantages
 
 
-ESTIMATORS: dict[str, Estimator] = {"reinforce_pp_baseline": reinforce_pp_baseline, "grpo": grpo}
+def rloo(rewards: ArrayLike, groups: Sequence[Hashable], batches: Sequence[Hashable]) -> Array:
+    """Return RLOO's advantages: the reward minus the mean of the others of its group.
+
+    A_i = r_i - sum of the r_j, j != i, / (n - 1) = n / (n - 1) (r_i - mean of the group). A group of one gets 0.
+
+    Source: Kool et al. (2019), Ahmadian et al., Back to Basics (2024).
+
+    Args:
+        rewards: float [N].
+        groups: N keys: rollouts of one prompt.
+        batches: N keys, not used: estimators share one signature.
+
+    Returns:
+        float64 [N].
+
+    Raises:
+        ValueError: Lengths differ, or a reward is not finite.
+    """
+    values = _checked(rewards, groups, batches)
+    advantages = np.zeros_like(values)
+    for places in _places(groups):
+        if len(places) > 1:
+            advantages[places] = _centred(values[places]) * (len(places) / (len(places) - 1))
+    return advantages
+
+
+def dr_grpo(rewards: ArrayLike, groups: Sequence[Hashable], batches: Sequence[Hashable]) -> Array:
+    """Return Dr. GRPO's advantages: the reward minus the mean of its group, divided by nothing.
+
+    Its other half, sums of tokens divided by a constant, is `TrainerConfig.length`. A group of one gets 0.
+
+    Source: Liu et al., Understanding R1-Zero-Like Training (2025).
+
+    Args:
+        rewards: float [N].
+        groups: N keys: rollouts of one prompt.
+        batches: N keys, not used: estimators share one signature.
+
+    Returns:
+        float64 [N].
+
+    Raises:
+        ValueError: Lengths differ, or a reward is not finite.
+    """
+    values = _checked(rewards, groups, batches)
+    advantages = np.zeros_like(values)
+    for places in _places(groups):
+        advantages[places] = _centred(values[places])
+    return advantages
+
+
+ESTIMATORS: Mapping[EstimatorName, Estimator] = {
+    "reinforce_pp_baseline": reinforce_pp_baseline,
+    "grpo": grpo,
+    "rloo": rloo,
+    "dr_grpo": dr_grpo,
+}
 """Estimators by name."""
 
 

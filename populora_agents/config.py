@@ -6,11 +6,18 @@ Owns values and their ranges. Imports nothing heavy, so that a command can read 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from populora_env.config import StyleName
 
 SEVEN_MAPS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 """The linear maps of a Llama- or Qwen-like block."""
+
+EstimatorName = Literal["reinforce_pp_baseline", "grpo", "rloo", "dr_grpo"]
+"""How rewards become advantages; see `advantages`."""
+
+LengthHandling = Literal["token_mean", "sequence_mean", "constant"]
+"""What a token counts in its member's loss; see `lesson.token_weights`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +76,30 @@ class AdamConfig:
 class TrainerConfig:
     """Settings of the update, shared by all members."""
 
+    estimator: EstimatorName = "reinforce_pp_baseline"
+    """How rewards become advantages."""
+    length: LengthHandling = "token_mean"
+    """A member's loss is its mean over tokens, the mean over rollouts of their means, or their sums divided by
+    `length_constant`."""
+    length_constant: int = 1024
+    """Tokens that a rollout's sum is divided by under `constant`, >= 1: the longest completion allowed."""
     clip_low: float = 0.2
     """The importance ratio is clipped below 1 - clip_low; in [0, 1)."""
     clip_high: float = 0.28
     """... and above 1 + clip_high; >= 0."""
     max_ratio: float = 10.0
     """Bound on the importance ratio, > 1 + clip_high."""
+    kl_coefficient: float = 0.0
+    """Of the divergence from the bare base in the loss, >= 0; above 0 it costs another forward."""
     temperature: float = 1.0
     """At which the rollouts were sampled, > 0."""
     micro_batch_tokens: int = 4096
     """Most tokens in one forward and backward, padding included, >= 1; the result does not depend on it."""
+    shared_row_tokens: int = 2048
+    """Rollouts of one prompt share a row of at most so many tokens and compute the prompt once, where the model allows
+    it; >= 0, 0 switches it off; the result does not depend on it."""
+    gradient_checkpointing: bool = False
+    """Compute a block's activations again in the backward instead of keeping them: less memory, more time."""
     adam: AdamConfig = field(default_factory=AdamConfig)
     """The optimiser."""
 
@@ -89,10 +110,15 @@ class TrainerConfig:
                 "expected `clip_low` in [0, 1), `clip_high` >= 0 and `max_ratio` > 1 + `clip_high`, got "
                 f"{self.clip_low!r}, {self.clip_high!r} and {self.max_ratio!r}"
             )
-        if not self.temperature > 0 or self.micro_batch_tokens < 1:
+        if not self.temperature > 0 or not 0 <= self.kl_coefficient < float("inf"):
             raise ValueError(
-                "expected `temperature` > 0 and `micro_batch_tokens` >= 1, got "
-                f"{self.temperature!r} and {self.micro_batch_tokens!r}"
+                "expected `temperature` > 0 and a finite `kl_coefficient` >= 0, got "
+                f"{self.temperature!r} and {self.kl_coefficient!r}"
+            )
+        if self.micro_batch_tokens < 1 or self.shared_row_tokens < 0 or self.length_constant < 1:
+            raise ValueError(
+                "expected `micro_batch_tokens` >= 1, `shared_row_tokens` >= 0 and `length_constant` >= 1, got "
+                f"{self.micro_batch_tokens!r}, {self.shared_row_tokens!r} and {self.length_constant!r}"
             )
 
 
@@ -122,6 +148,10 @@ class Preset:
     """Longest proposal, in tokens."""
     max_new_tokens_answer: int = 2048
     """Longest answer, in tokens."""
+    temperature: float = 1.0
+    """Of sampling."""
+    top_p: float = 1.0
+    """Probability of the tokens that are drawn from."""
     evolve_every: int = 10
     """Steps between two evolutions (k)."""
     steps: int = 200
@@ -135,6 +165,23 @@ class Preset:
 
 LARGE = Preset()
 """For bases of billions of parameters (the paper's setting)."""
+
+SMALL = Preset(
+    style="few_shot",
+    references=3,
+    attempts=4,
+    induction_inputs=4,
+    lora_rank=16,
+    alpha=32.0,
+    teacher_learning_rate=5e-5,
+    student_learning_rate=5e-5,
+    max_new_tokens_proposal=192,
+    max_new_tokens_answer=128,
+    temperature=0.8,
+    top_p=0.95,
+    steps=100,
+)
+"""For instruction-tuned bases of half a billion to three billion parameters."""
 
 NANO = Preset(
     style="compact",
@@ -152,5 +199,5 @@ NANO = Preset(
 )
 """For nano, one million parameters."""
 
-PRESETS = {"large": LARGE, "nano": NANO}
+PRESETS = {"large": LARGE, "small": SMALL, "nano": NANO}
 """Presets by name; a model folder may name its own as `populora_preset` in `config.json`."""

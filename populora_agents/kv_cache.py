@@ -1,6 +1,6 @@
-"""A key/value cache that grows in place: one column is written for each token, instead of copying all columns.
+"""Keys and values that grow in place: one column is written for each token, instead of copying all columns.
 
-Owns nothing but memory; what is attended to is transformers' affair.
+Owns nothing but memory; what is attended to is transformers' affair, or `backends.shared_prefix`'s.
 """
 
 from __future__ import annotations
@@ -14,55 +14,66 @@ from transformers.cache_utils import DynamicLayer
 _SPARE_COLUMNS = 64
 
 
+class Columns:
+    """A tensor that grows along one dimension: a view of a buffer that has columns to spare."""
+
+    def __init__(self, dim: int) -> None:
+        """Begin empty; `dim` is where columns are counted, not 0, which counts rows."""
+        self._dim = dim
+        self._buffer: Tensor | None = None
+        self._length = 0
+
+    def append(self, new: Tensor) -> Tensor:
+        """Write columns behind those there are, and return all of them; earlier returns stay views of the past."""
+        end = self._length + new.shape[self._dim]
+        if self._buffer is None or end > self._buffer.shape[self._dim]:
+            self._buffer = self._wider(new, end + max(_SPARE_COLUMNS, end // 2))
+        self._buffer.narrow(self._dim, self._length, new.shape[self._dim]).copy_(new)
+        self._length = end
+        return self._buffer.narrow(self._dim, 0, end)
+
+    def select(self, rows: Tensor) -> Tensor | None:
+        """Keep (or repeat) rows, and return all columns; None when there are none yet."""
+        if self._buffer is None:
+            return None
+        # Indexing copies the whole buffer at once; unfilled columns are few, and cheaper than a second copy.
+        self._buffer = self._buffer.index_select(0, rows)
+        return self._buffer.narrow(self._dim, 0, self._length)
+
+    def _wider(self, like: Tensor, columns: int) -> Tensor:
+        shape = list(like.shape)
+        shape[self._dim] = columns
+        buffer = like.new_empty(shape)
+        if self._buffer is not None:
+            held = self._buffer.narrow(self._dim, 0, self._length)
+            buffer.narrow(self._dim, 0, self._length).copy_(held)
+        return buffer
+
+
 class GrowingLayer(DynamicLayer):
-    """One layer's keys and values [R, heads, length, size]: views of buffers that have columns to spare."""
+    """One layer's keys and values [R, heads, length, size] of a transformers cache."""
 
     def __init__(self) -> None:
         """Begin empty."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self._buffers: tuple[Tensor, Tensor] | None = None
-        self._length = 0
+        self._columns = Columns(2), Columns(2)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Append columns and return all of them; as in transformers, where this is called by attention modules."""
         del args, kwargs
-        end = self._length + key_states.shape[-2]
-        keys, values = self._room(key_states, value_states, end)
-        keys[:, :, self._length : end] = key_states
-        values[:, :, self._length : end] = value_states
-        return self._show(keys, values, end)
+        return self._show(self._columns[0].append(key_states), self._columns[1].append(value_states))
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep (or repeat) rows."""
-        if self._buffers is not None:
-            # Indexing copies whole buffers at once; unfilled columns are few, and cheaper than a second copy.
-            keys, values = (buffer.index_select(0, indices) for buffer in self._buffers)
-            self._show(keys, values, self._length)
+        keys, values = (columns.select(indices) for columns in self._columns)
+        if keys is not None and values is not None:
+            self._show(keys, values)
 
-    def _room(self, key_states: Tensor, value_states: Tensor, end: int) -> tuple[Tensor, Tensor]:
-        """Return buffers with at least `end` columns that hold what was written so far."""
-        if self._buffers is not None and end <= self._buffers[0].shape[2]:
-            return self._buffers
-        columns = end + max(_SPARE_COLUMNS, end // 2)
-        held = (key_states[:, :, :0], value_states[:, :, :0])
-        if self._buffers is not None:
-            held = (self._buffers[0][:, :, : self._length], self._buffers[1][:, :, : self._length])
-        return _widen(held[0], columns), _widen(held[1], columns)
-
-    def _show(self, keys: Tensor, values: Tensor, length: int) -> tuple[Tensor, Tensor]:
-        """Take over buffers of which `length` columns are filled; return the filled part."""
-        self._buffers, self._length = (keys, values), length
+    def _show(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         self.device, self.dtype = keys.device, keys.dtype
         self.is_initialized = True
-        filled = keys[:, :, :length], values[:, :, :length]
-        self.keys, self.values = filled
-        return filled
-
-
-def _widen(part: Tensor, columns: int) -> Tensor:
-    buffer = part.new_empty(*part.shape[:2], columns, part.shape[3])
-    buffer[:, :, : part.shape[2]] = part
-    return buffer
+        self.keys, self.values = keys, values
+        return keys, values
 
 
 def new_cache(config: PretrainedConfig) -> Cache:

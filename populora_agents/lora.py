@@ -116,29 +116,39 @@ def save_adapter(folder: str | Path, adapter: Adapter, config: LoraConfig, base_
     Raises:
         ValueError: A rank differs from the config's, or a factor is not finite.
     """
-    payload = _payload(adapter, config)
+    state, fields = peft_form(adapter, config, base_name)
+    payload = _payload(state)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / WEIGHTS_FILE).write_bytes(payload)
-    text = json.dumps(_peft_config(config, base_name), indent=2, sort_keys=True)
+    text = json.dumps(fields, indent=2, sort_keys=True)
     (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
     return hashlib.sha256(payload).hexdigest()
 
 
 def adapter_sha256(adapter: Adapter, config: LoraConfig) -> str:
     """Return what `save_adapter` would return, without writing anything; raises as it does."""
-    return hashlib.sha256(_payload(adapter, config)).hexdigest()
+    return hashlib.sha256(_payload(peft_form(adapter, config, "")[0])).hexdigest()
 
 
-def _payload(adapter: Adapter, config: LoraConfig) -> bytes:
+def _payload(state: dict[str, Tensor]) -> bytes:
     """Return the bytes of `adapter_model.safetensors`."""
+    return save_tensors(state, metadata={"format": "pt"})
+
+
+def peft_form(adapter: Adapter, config: LoraConfig, base_name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return an adapter as PEFT keeps it: its state dict, on the CPU, and the fields of its configuration.
+
+    Raises:
+        ValueError: A rank differs from the config's, or a factor is not finite.
+    """
     tensors: dict[str, Tensor] = {}
     for module in sorted(adapter):
         _check_factors(module, adapter[module], config.lora_rank)
         for name, factor in (("A", adapter[module].A), ("B", adapter[module].B)):
             key = f"base_model.model.{module}.lora_{name}.weight"
             tensors[key] = factor.detach().to("cpu").contiguous()
-    return save_tensors(tensors, metadata={"format": "pt"})
+    return tensors, _peft_config(config, base_name)
 
 
 def load_adapter(folder: str | Path) -> tuple[Adapter, LoraConfig]:
@@ -181,7 +191,7 @@ def _peft_config(config: LoraConfig, base_name: str) -> dict[str, Any]:
     return {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
-        "base_model_name_or_path": base_name,
+        "base_model_name_or_path": base_name or None,
         "r": config.lora_rank,
         "lora_alpha": int(config.alpha) if config.alpha == int(config.alpha) else config.alpha,
         "target_modules": sorted(config.targets),

@@ -14,6 +14,9 @@ from torch import Tensor
 from populora_agents.config import AdamConfig
 from populora_agents.stack import AdapterStack
 
+_BLOCK_ELEMENTS = {"cpu": 1 << 15, "cuda": 1 << 25}
+"""Numbers updated in one go: few enough to stay in a CPU's cache, and to need little memory beside the moments."""
+
 
 class NonFiniteGradientError(FloatingPointError):
     """Gradients that cannot be followed; no slot has moved."""
@@ -27,21 +30,21 @@ class NonFiniteGradientError(FloatingPointError):
 class SlotAdamW:
     """AdamW (Loshchilov and Hutter, 2019) on the rows of a stack, each with its own count and learning rate.
 
-    A slot's trajectory is that of torch's AdamW on that member's factors alone.
+    A slot's trajectory is that of torch's AdamW on that member's factors alone. All slots move in the same operations;
+    slots that the stack has grown since begin with zero moments.
     """
 
     def __init__(self, stack: AdapterStack, config: AdamConfig):
         """Begin with zero moments in every slot."""
-        self._values = stack.values
-        self._gradients = stack.gradients
+        self._stack = stack
         self._config = config
         self._first = torch.zeros_like(stack.values)
         self._second = torch.zeros_like(stack.values)
-        self._counts = [0] * stack.slots
+        self._counts = torch.zeros(stack.slots, dtype=torch.int64)
 
     def zero_gradients(self) -> None:
         """Forget the gradients of all slots."""
-        self._gradients.zero_()
+        self._stack.gradients.zero_()
 
     @torch.no_grad()
     def step(self, learning_rates: Mapping[int, float]) -> dict[int, float]:
@@ -53,42 +56,32 @@ class SlotAdamW:
         Raises:
             NonFiniteGradientError: A gradient is not finite; no slot has moved then.
         """
+        self._follow_growth()
         slots = sorted(learning_rates)
-        norms = {slot: float(torch.linalg.vector_norm(self._gradients[slot])) for slot in slots}
+        all_norms = torch.linalg.vector_norm(self._stack.gradients, dim=1).tolist()
+        norms = {slot: all_norms[slot] for slot in slots}
         broken = [slot for slot, norm in norms.items() if not norm < float("inf")]
         if broken:
             raise NonFiniteGradientError(broken)
-        for slot in slots:
-            self._step_slot(slot, learning_rates[slot], norms[slot])
+        if slots:
+            self._counts[slots] += 1
+            self._move(slots, learning_rates, norms)
         return norms
-
-    def _step_slot(self, slot: int, learning_rate: float, norm: float) -> None:
-        config = self._config
-        value, first, second = self._values[slot], self._first[slot], self._second[slot]
-        gradient = self._gradients[slot]
-        # As torch.nn.utils.clip_grad_norm_, down to its 1e-6.
-        gradient = gradient * min(1.0, config.max_grad_norm / (norm + 1e-6))
-        self._counts[slot] += 1
-        count = self._counts[slot]
-        if config.weight_decay:
-            value.mul_(1 - learning_rate * config.weight_decay)
-        first.lerp_(gradient, 1 - config.beta1)
-        second.mul_(config.beta2).addcmul_(gradient, gradient, value=1 - config.beta2)
-        root = second.sqrt().div_((1 - config.beta2**count) ** 0.5).add_(config.eps)
-        value.addcdiv_(first, root, value=-learning_rate / (1 - config.beta1**count))
 
     def reset(self, slot: int) -> None:
         """Forget moments and count of one slot: a new member moves in."""
+        self._follow_growth()
         self._first[slot].zero_()
         self._second[slot].zero_()
         self._counts[slot] = 0
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return copies of moments and counts, as tensors on the CPU (fit for safetensors)."""
+        self._follow_growth()
         return {
             "first": self._first.to("cpu", copy=True),
             "second": self._second.to("cpu", copy=True),
-            "counts": torch.tensor(self._counts, dtype=torch.int64),
+            "counts": self._counts.clone(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -97,6 +90,7 @@ class SlotAdamW:
         Raises:
             ValueError: The shapes are those of another stack.
         """
+        self._follow_growth()
         if state["first"].shape != self._first.shape or state["second"].shape != self._second.shape:
             raise ValueError(
                 f"expected moments {list(self._first.shape)!r}, got {list(state['first'].shape)!r}: "
@@ -104,4 +98,47 @@ class SlotAdamW:
             )
         self._first.copy_(state["first"])
         self._second.copy_(state["second"])
-        self._counts = [int(count) for count in state["counts"]]
+        self._counts.copy_(state["counts"])
+
+    def _move(self, slots: Sequence[int], learning_rates: Mapping[int, float], norms: Mapping[int, float]) -> None:
+        """Apply the formula to the rows of `slots`, a block of columns at a time."""
+        config, values = self._config, self._stack.values
+        counts = self._counts[slots].tolist()
+        rates = [learning_rates[slot] for slot in slots]
+        # As torch.nn.utils.clip_grad_norm_, down to its 1e-6.
+        scales = self._column([min(1.0, config.max_grad_norm / (norms[slot] + 1e-6)) for slot in slots])
+        decays = self._column([1 - rate * config.weight_decay for rate in rates])
+        steps = self._column([-rate / (1 - config.beta1**count) for rate, count in zip(rates, counts, strict=True)])
+        roots = self._column([(1 - config.beta2**count) ** 0.5 for count in counts])
+        neighbours = slots[-1] - slots[0] == len(slots) - 1
+        rows = slice(slots[0], slots[-1] + 1) if neighbours else torch.tensor(slots, device=values.device)
+        width = max(1, _BLOCK_ELEMENTS.get(values.device.type, 1 << 20) // len(slots))
+        for start in range(0, values.shape[1], width):
+            parts = [
+                matrix[:, start : start + width]
+                for matrix in (values, self._first, self._second, self._stack.gradients)
+            ]
+            value, first, second, gradient = (part[rows] for part in parts)
+            gradient = gradient * scales
+            if config.weight_decay:
+                value.mul_(decays)
+            first.lerp_(gradient, 1 - config.beta1)
+            second.mul_(config.beta2).addcmul_(gradient, gradient, value=1 - config.beta2)
+            root = second.sqrt().div_(roots).add_(config.eps)
+            value.addcdiv_(first * steps, root)
+            if not neighbours:  # then these are copies
+                for part, moved in zip(parts, (value, first, second), strict=False):
+                    part[rows] = moved
+
+    def _column(self, numbers: Sequence[float]) -> Tensor:
+        """Return one number a row, [S, 1]."""
+        return torch.tensor(numbers, dtype=torch.float64).to(self._first)[:, None]
+
+    def _follow_growth(self) -> None:
+        """Add moments for slots that the stack has gained."""
+        more = self._stack.slots - len(self._counts)
+        if more:
+            self._first, self._second = (
+                torch.cat([moment, moment.new_zeros(more, moment.shape[1])]) for moment in (self._first, self._second)
+            )
+            self._counts = torch.cat([self._counts, self._counts.new_zeros(more)])

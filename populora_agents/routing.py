@@ -23,7 +23,7 @@ RowSlots = Sequence[int | None] | NDArray[np.int64]
 """The slot of each row of a forward; None or -1 is the bare base."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingPlan:
     """How the rows of one forward map to slots, worked out once and used by every layer."""
 
@@ -34,12 +34,14 @@ class RoutingPlan:
     """S."""
     width: int
     """n."""
-    gather: Tensor | None
+    gather: Tensor | None = None
     """int64 [S * n]: the row that stands at each padded place; None when the rows stand there already."""
-    places: Tensor | None
+    places: Tensor | None = None
     """int64 [routed rows]: the padded place of each routed row."""
-    routed: Tensor | None
+    routed: Tensor | None = None
     """int64 [routed rows]: the rows that `places` speaks of; None when all rows are routed, in order."""
+    ends: Tensor | None = None
+    """int32 [S]: the row at which each active slot ends; None when rows are not sorted by slot, or bare."""
 
 
 def plan_rows(row_slots: RowSlots, slots: int, device: torch.device | str = "cpu") -> RoutingPlan | None:
@@ -70,12 +72,16 @@ def plan_rows(row_slots: RowSlots, slots: int, device: torch.device | str = "cpu
     width = int(counts.max())
     neighbours = int(active[-1] - active[0]) == len(active) - 1
     chosen = slice(int(active[0]), int(active[-1]) + 1) if neighbours else torch.from_numpy(active).to(device)
-    if len(routed) == len(wanted) and bool((counts == width).all()) and bool((np.diff(wanted) >= 0).all()):
-        return RoutingPlan(len(wanted), chosen, len(active), width, None, None, None)
+    whole = len(routed) == len(wanted)
+    in_order = whole and bool((np.diff(wanted) >= 0).all())
+    ends = torch.from_numpy(np.cumsum(counts).astype(np.int32)).to(device) if in_order else None
+    if in_order and bool((counts == width).all()):
+        return RoutingPlan(rows=len(wanted), slots=chosen, count=len(active), width=width, ends=ends)
     within = np.arange(len(order)) - np.repeat(starts, counts)
     places_sorted = np.repeat(np.arange(len(active)) * width, counts) + within
-    # A padded place repeats row 0: its result is never read, so no gradient flows from it.
-    gather = np.zeros(len(active) * width, dtype=np.int64)
+    # A padded place repeats a row of its own slot. Its result is never read, so no gradient flows from it; were it
+    # another slot's row, whose numbers may have overflowed, 0 times infinity would bring NaN into this slot.
+    gather = np.repeat(order[starts], width)
     gather[places_sorted] = order
     place_of_row = np.empty(len(wanted), dtype=np.int64)
     place_of_row[order] = places_sorted
@@ -86,30 +92,40 @@ def plan_rows(row_slots: RowSlots, slots: int, device: torch.device | str = "cpu
         width=width,
         gather=torch.from_numpy(gather).to(device),
         places=torch.from_numpy(place_of_row[routed]).to(device),
-        routed=None if len(routed) == len(wanted) else torch.from_numpy(routed).to(device),
+        routed=None if whole else torch.from_numpy(routed).to(device),
+        ends=ends,
     )
 
 
 class Switch:
     """The plan in force, shared by a stack and its layers."""
 
-    __slots__ = ("gathered", "plan", "source", "version")
+    __slots__ = ("_ends", "_gathered", "_source", "_tokens", "_version", "grouped", "plan")
 
-    def __init__(self) -> None:
-        """Begin with the bare base."""
+    def __init__(self, *, grouped: bool = False) -> None:
+        """Begin with the bare base; `grouped` asks for grouped products where rows allow it."""
+        self.grouped = grouped
         self.set(None)
 
     def set(self, plan: RoutingPlan | None) -> None:
         """Put a plan in force, None for the bare base."""
         self.plan = plan
-        self.source: Tensor | None = None
-        self.gathered: Tensor | None = None
-        self.version = 0
+        self._source: Tensor | None = None
+        self._gathered: Tensor | None = None
+        self._version = 0
+        self._ends: Tensor | None = None
+        self._tokens = 0
 
     def gather(self, x: Tensor, index: Tensor) -> Tensor:
         """Bring rows to their padded places; q, k and v (gate and up) ask for the same input and share it."""
         if x.is_inference():
             return x.index_select(0, index)
-        if self.source is not x or self.version != x._version or self.gathered is None:
-            self.source, self.version, self.gathered = x, x._version, x.index_select(0, index)
-        return self.gathered
+        if self._source is not x or self._version != x._version or self._gathered is None:
+            self._source, self._version, self._gathered = x, x._version, x.index_select(0, index)
+        return self._gathered
+
+    def token_ends(self, ends: Tensor, tokens: int) -> Tensor:
+        """Return where each slot ends, in tokens, for rows of `tokens` tokens each; all layers share it."""
+        if self._ends is None or self._tokens != tokens:
+            self._ends, self._tokens = ends * tokens, tokens
+        return self._ends

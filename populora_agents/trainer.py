@@ -1,39 +1,63 @@
 """`Trainer`: rollouts of all members in, one update of all of them out.
 
-Owns the update. Advantages come from the caller (`advantages.rollout_advantages`), who stores them; the moments are in
-`optimizer`, the objective in `losses`, padding in `batching`.
+Owns the update. The moments are in `optimizer`, the objective in `losses`, what a rollout counts in `lesson`, padding
+in `batching`. `peft_trainer` learns the same in a slow and plain way.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from torch.nn import functional
 
-from populora_agents.batching import MicroBatch, micro_batches
+from populora_agents.advantages import ESTIMATORS, Estimator, rollout_advantages
+from populora_agents.batching import MicroBatch
+from populora_agents.checkpointing import checkpointed_blocks
 from populora_agents.config import TrainerConfig
-from populora_agents.losses import clipped_objective
+from populora_agents.lesson import Lesson
+from populora_agents.losses import Objective, clipped_objective
 from populora_agents.optimizer import NonFiniteGradientError, SlotAdamW
+from populora_agents.scoring import Scores, can_share_rows, score
 from populora_agents.stack import AdapterStack
-from populora_agents.types import DivergedError, MemberUpdate, Rollout, UpdateReport
+from populora_agents.types import DivergedError, Rollout, UpdateReport
 
 
 class Trainer:
-    """Learns from rollouts with one fused update of all members that took part."""
+    """Learns from rollouts with one fused update of all members that took part; a `types.UpdateRule`."""
 
-    def __init__(self, stack: AdapterStack, config: TrainerConfig | None = None):
-        """Train the adapters of `stack`, whose model must be a causal language model of transformers."""
+    def __init__(
+        self,
+        stack: AdapterStack,
+        config: TrainerConfig | None = None,
+        *,
+        estimator: Estimator | None = None,
+        objective: Objective | None = None,
+    ):
+        """Train the adapters of `stack`, whose model must be a causal language model of transformers.
+
+        Args:
+            stack: Whose factors learn.
+            config: None is the default.
+            estimator: How rewards become advantages; None is the one that `config` names.
+            objective: What is minimised, per token; None is `losses.clipped_objective` with the bounds of `config`.
+        """
         self._stack = stack
         self._config = config or TrainerConfig()
+        self._estimator = estimator or ESTIMATORS[self._config.estimator]
+        self._objective = objective or configured_objective(self._config)
         self._optimizer = SlotAdamW(stack, self._config.adam)
+        self._shared_row_tokens = self._config.shared_row_tokens if can_share_rows(stack.model) else 0
+
+    def advantages(self, rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
+        """Return one advantage a rollout, [N]."""
+        return rollout_advantages(rollouts, self._estimator)
 
     def update(
         self,
@@ -44,11 +68,10 @@ class Trainer:
     ) -> UpdateReport:
         """Update every member that has something to learn.
 
-        The loss of a member is the mean, per token, of the clipped objective over all its sampled tokens of all roles
-        and tasks: a long rollout weighs more than a short one. Losses of members are summed, so that they do not touch
-        each other. Rollouts whose advantage is 0 have no gradient and are not computed, but their tokens count in the
-        mean. A member that has no others stays bit-identical, moments and count included. Source: docs/paper.md, Policy
-        optimisation (token-level, a mean per member, summed over members).
+        Losses of members are summed, so that they do not touch each other; within a member tokens are weighed by
+        `lesson.token_weights`. Rollouts whose advantage is 0 have no gradient (KL off) and are not computed, but count
+        in the means. A member that has no others stays bit-identical, moments and count included. Source:
+        docs/paper.md, Policy optimisation (token-level, a mean per member, summed over members).
 
         Args:
             rollouts: Of any members, in any order; may be empty.
@@ -57,8 +80,7 @@ class Trainer:
             learning_rates: By member id.
 
         Returns:
-            One entry for each member that has rollouts. `loss` and `clip_fraction` are over all its tokens, `entropy`
-            is by the sampler's log-probabilities, `logprob_gap` over the tokens that were computed.
+            One entry for each member that has rollouts.
 
         Raises:
             ValueError: An advantage or a log-probability is missing, an advantage is not finite, or a member has no
@@ -67,23 +89,19 @@ class Trainer:
                 updated.
         """
         began = time.perf_counter()
-        values = _checked(rollouts, advantages, slots, learning_rates)
-        members = sorted({rollout.member_id for rollout in rollouts})
-        tally = {member: _Tally() for member in members}
-        for rollout in rollouts:
-            tally[rollout.member_id].count(rollout)
-        learning = [place for place, rollout in enumerate(rollouts) if values[place] != 0 and rollout.token_ids]
-        active = sorted({rollouts[place].member_id for place in learning})
+        config, stack = self._config, self._stack
+        lesson = Lesson(rollouts, advantages, slots, learning_rates, config)
+        active = lesson.active
         self._optimizer.zero_gradients()
-        row_slots = [slots[rollout.member_id] for rollout in rollouts]
-        for batch in micro_batches(rollouts, learning, row_slots, self._config.micro_batch_tokens):
-            self._backward(batch, rollouts, values, row_slots, tally)
+        with checkpointed_blocks(stack.model) if config.gradient_checkpointing else nullcontext():
+            for batch in lesson.micro_batches(config.micro_batch_tokens, shared_row_tokens=self._shared_row_tokens):
+                self._backward(lesson, batch)
         try:
             norms = self._optimizer.step({slots[member]: learning_rates[member] for member in active})
         except NonFiniteGradientError as error:
             raise DivergedError([one for one in active if slots[one] in error.slots], "gradients are") from error
-        reports = {member: tally[member].report(norms.get(slots[member], 0.0)) for member in members}
-        return UpdateReport(members=reports, seconds=time.perf_counter() - began)
+        members = lesson.report({member: norms[slots[member]] for member in active})
+        return UpdateReport(members=members, seconds=time.perf_counter() - began)
 
     def reset_slot(self, slot: int) -> None:
         """Forget the optimiser state of one slot: a new member moves in."""
@@ -97,113 +115,21 @@ class Trainer:
         """Take over what `state_dict` gave."""
         self._optimizer.load_state_dict(state)
 
-    def _backward(
-        self,
-        batch: MicroBatch,
-        rollouts: Sequence[Rollout],
-        advantages: NDArray[np.float64],
-        row_slots: Sequence[int],
-        tally: Mapping[str, _Tally],
-    ) -> None:
-        """Add the gradients of one micro-batch, and its sums to the members' tallies."""
-        config = self._config
-        counts = np.array([len(rollouts[place].token_ids) for place in batch.places])
-        tokens_of_member = np.array([tally[rollouts[place].member_id].tokens for place in batch.places])
-        sampled = np.concatenate([rollouts[place].logprobs for place in batch.places])
-        with self._stack.route([row_slots[place] for place in batch.places]):
-            logprobs = self._logprobs(batch)
-            loss, metrics = clipped_objective(
-                logprobs,
-                logprobs.new_tensor(sampled),
-                logprobs.new_tensor(np.repeat(advantages[list(batch.places)], counts)),
-                clip_low=config.clip_low,
-                clip_high=config.clip_high,
-                max_ratio=config.max_ratio,
-            )
-            weights = logprobs.new_tensor(np.repeat(1.0 / tokens_of_member, counts))
+    def _backward(self, lesson: Lesson, batch: MicroBatch) -> None:
+        """Add the gradients of one micro-batch."""
+        reference = None
+        if self._config.kl_coefficient:
+            with torch.no_grad():  # outside of a route the model is the bare base
+                reference = self._score(batch).logprobs
+        with self._stack.route(batch.row_slots):
+            loss = lesson.loss(batch, self._score(batch), reference, self._objective)
             # torch's stubs leave backward untyped.
-            (loss * weights).sum().backward()  # type: ignore[no-untyped-call]
-        names = np.repeat([rollouts[place].member_id for place in batch.places], counts)
-        sums = {"loss": loss.detach(), **metrics}
-        for member in sorted(set(names.tolist())):
-            own = names == member
-            tally[member].add({name: value.cpu().numpy()[own] for name, value in sums.items()})
+            loss.backward()  # type: ignore[no-untyped-call]
 
-    def _logprobs(self, batch: MicroBatch) -> Tensor:
-        """Return the log-probability of every sampled token, float [N], row by row."""
-        device = self._stack.device
-        output = self._stack.model(
-            input_ids=batch.input_ids.to(device),
-            attention_mask=batch.mask.to(device),
-            position_ids=batch.position_ids.to(device),
-            use_cache=False,
-            logits_to_keep=batch.completion_columns + 1,
-        )
-        # The column before a token predicts it, so the last one predicts nothing here.
-        logits = output.logits[:, :-1][batch.sampled.to(device)]
-        if logits.dtype in (torch.float16, torch.bfloat16):
-            logits = logits.float()
-        return -functional.cross_entropy(logits / self._config.temperature, batch.targets.to(device), reduction="none")
+    def _score(self, batch: MicroBatch) -> Scores:
+        return score(self._stack.model, batch, temperature=self._config.temperature, device=self._stack.device)
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Running sums of one member."""
-
-    rollouts: int = 0
-    tokens: int = 0
-    computed: int = 0
-    sampled_logprob: float = 0.0
-    loss: float = 0.0
-    clipped: float = 0.0
-    gap: float = 0.0
-
-    def count(self, rollout: Rollout) -> None:
-        self.rollouts += 1
-        self.tokens += len(rollout.token_ids)
-        self.sampled_logprob += math.fsum(rollout.logprobs)
-
-    def add(self, sums: Mapping[str, NDArray[Any]]) -> None:
-        self.computed += len(sums["loss"])
-        self.loss += float(sums["loss"].sum(dtype=np.float64))
-        self.clipped += float(sums["clipped"].sum(dtype=np.float64))
-        self.gap += float(sums["gap"].sum(dtype=np.float64))
-
-    def report(self, grad_norm: float) -> MemberUpdate:
-        tokens = max(1, self.tokens)
-        return MemberUpdate(
-            rollouts=self.rollouts,
-            tokens=self.tokens,
-            loss=self.loss / tokens,
-            grad_norm=grad_norm,
-            clip_fraction=self.clipped / tokens,
-            entropy=-self.sampled_logprob / tokens,
-            logprob_gap=self.gap / max(1, self.computed),
-        )
-
-
-def _checked(
-    rollouts: Sequence[Rollout],
-    advantages: ArrayLike,
-    slots: Mapping[str, int],
-    learning_rates: Mapping[str, float],
-) -> NDArray[np.float64]:
-    """Return the advantages as an array, after checking that everything fits together."""
-    values = np.asarray(advantages, dtype=np.float64)
-    if values.shape != (len(rollouts),) or not np.isfinite(values).all():
-        raise ValueError(f"`advantages` must be {len(rollouts)} finite numbers, got shape {values.shape!r}")
-    members = {rollout.member_id for rollout in rollouts}
-    homeless = sorted(member for member in members if member not in slots or member not in learning_rates)
-    if homeless:
-        raise ValueError(f"`slots` and `learning_rates` must name every member, they lack {homeless!r}")
-    if len({slots[member] for member in members}) < len(members):
-        raise ValueError("`slots` puts two members into one slot")
-    for place, rollout in enumerate(rollouts):
-        if len(rollout.logprobs) != len(rollout.token_ids):
-            raise ValueError(f"rollout {place}: expected one log-probability a token")
-        if not rollout.prompt_ids:
-            raise ValueError(f"rollout {place}: its prompt has no tokens, nothing predicts the first one")
-    diverged = {rollout.member_id for rollout in rollouts if not np.isfinite(rollout.logprobs).all()}
-    if diverged:
-        raise DivergedError(sorted(diverged), "sampled log-probabilities are")
-    return values
+def configured_objective(config: TrainerConfig) -> Objective:
+    """Return the clipped objective with the bounds of `config`."""
+    return partial(clipped_objective, clip_low=config.clip_low, clip_high=config.clip_high, max_ratio=config.max_ratio)

@@ -6,10 +6,16 @@ Imports nothing heavy, so that the league's pure parts can use it without torch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from populora_env.types import Message
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FinishReason = Literal["stop", "length"]
 
@@ -36,23 +42,33 @@ class Request:
     max_new_tokens: int
     temperature: float = 1.0
     """0 is greedy."""
+    top_p: float = 1.0
+    """Draw from the most likely tokens that together have at least this probability, in (0, 1]; 1 draws from all."""
+    stop: tuple[str, ...] = ()
+    """Strings, none empty, that end the completion as soon as its text holds one of them."""
     seed: int = 0
     """Draws are keyed by it, not by the place in the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a backend answers: text, token ids, and the log-probability of each token as it was sampled."""
+    """What a backend answers: text, token ids, and the log-probability of each token as it was sampled.
+
+    Where a stop string ended it, `text` ends before that string, as in vLLM; `token_ids` and `logprobs` keep all that
+    was sampled, the tokens of the stop string too, since they are what the policy did.
+    """
 
     request: Request
     prompt_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
-    """Sampled tokens, the end-of-sequence token included when `finish_reason` is stop."""
+    """Sampled tokens, the end-of-sequence token included where it was sampled."""
     logprobs: tuple[float, ...]
-    """One a token, in nats, under the sampling temperature (under 1 where that is 0)."""
+    """One a token, in nats, under the sampling temperature (under 1 where that is 0), of the whole distribution, also
+    where `top_p` cut it: what a trainer computes again from the tokens."""
     text: str
-    """Decoded, without special tokens."""
+    """Decoded, without special tokens, cut before the first stop string."""
     finish_reason: FinishReason
+    """stop: an end-of-sequence token or a stop string; length: the limit, or the end of the context."""
 
 
 class Backend(Protocol):
@@ -99,18 +115,27 @@ class DivergedError(FloatingPointError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberUpdate:
-    """What one update did to one member; floats are means over the member's rollouts or tokens."""
+    """What one update did to one member. None where there was nothing to measure."""
 
     rollouts: int
     tokens: int
+    """Sampled by the member, also in rollouts that had nothing to teach and were not computed."""
     loss: float
+    """Reduced as the trainer's length handling says, KL term included."""
     grad_norm: float
     """Before clipping."""
     clip_fraction: float
-    entropy: float
-    """Estimated as minus the mean log-probability of the sampled tokens, in nats."""
-    logprob_gap: float
-    """Mean absolute difference between the sampler's log-probabilities and the trainer's."""
+    """Share of all tokens whose gradient clipping took away."""
+    entropy: float | None
+    """Of the distributions that tokens were drawn from, in nats: mean over the tokens that were computed."""
+    entropy_estimate: float
+    """Minus the mean log-probability of all sampled tokens, in nats; by the sampler's numbers."""
+    logprob_gap: float | None
+    """Mean absolute difference between the sampler's log-probabilities and the trainer's, over computed tokens."""
+    kl: float | None = None
+    """Divergence from the bare base, in nats a token (k3): mean over the tokens that were computed, when it is on."""
+    extra: Mapping[str, float] = field(default_factory=dict)
+    """Whatever else the objective measures, by name: means over the tokens that were computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,3 +144,47 @@ class UpdateReport:
 
     members: Mapping[str, MemberUpdate]
     seconds: float
+    """Wall clock of the whole update."""
+
+
+class UpdateRule(Protocol):
+    """Something that learns: the seam at which another algorithm takes the place of `trainer.Trainer`."""
+
+    def advantages(self, rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
+        """Return one advantage a rollout, [N]; the caller keeps them beside the rollouts and hands them to `update`."""
+        ...
+
+    def update(
+        self,
+        rollouts: Sequence[Rollout],
+        advantages: ArrayLike,
+        slots: Mapping[str, int],
+        learning_rates: Mapping[str, float],
+    ) -> UpdateReport:
+        """Update the adapters of the members that the rollouts are of, in their slots of the stack.
+
+        Args:
+            rollouts: Of any members, in any order; may be empty.
+            advantages: float [N], one a rollout.
+            slots: Slot by member id.
+            learning_rates: By member id.
+
+        Returns:
+            One entry for each member that has rollouts.
+
+        Raises:
+            DivergedError: A member's numbers are not finite; nothing was updated.
+        """
+        ...
+
+    def reset_slot(self, slot: int) -> None:
+        """Forget what was learnt about one slot beside its adapter (moments): a new member moves in."""
+        ...
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what a resumed run needs beside the adapters, as tensors on the CPU (fit for safetensors)."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        ...

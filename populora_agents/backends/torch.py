@@ -6,12 +6,14 @@ Owns the way from requests to completions. The loop is in `decoding`, the ids of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from populora_agents.backends.decoding import Decoder, Row
 from populora_agents.bases import Base
 from populora_agents.prompting import PromptEncoder
 from populora_agents.routing import BARE
 from populora_agents.stack import AdapterStack
+from populora_agents.stopping import StopFinder, cut
 from populora_agents.types import AdapterVersion, Completion, Request
 from populora_env.types import Message
 
@@ -40,6 +42,7 @@ class TorchBackend:
         self._batch_tokens = batch_tokens
         self._encoder = PromptEncoder(base.tokenizer)
         self._decoder = Decoder(base.model, stack, sorted(base.eos_ids))
+        self._stops = StopFinder(self._text)
         self._has_stack = stack is not None
 
     def prompt_ids(self, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -49,7 +52,8 @@ class TorchBackend:
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Complete the requests, in their order.
 
-        A completion ends at an end-of-sequence token, at `max_new_tokens`, or where the model's context ends.
+        A completion ends at an end-of-sequence token, where its text holds one of the request's stop strings, at
+        `max_new_tokens`, or where the model's context ends.
 
         Raises:
             ValueError: A request names a member or version that is not held, or its prompt fills the context.
@@ -70,11 +74,7 @@ class TorchBackend:
         """Hold nothing back: model and stack are the caller's."""
 
     def _row(self, place: int, request: Request, prompt_ids: tuple[int, ...]) -> Row:
-        if request.max_new_tokens < 1 or not 0 <= request.temperature < float("inf"):
-            raise ValueError(
-                f"request {place}: expected `max_new_tokens` >= 1 and a finite `temperature` >= 0, "
-                f"got {request.max_new_tokens!r} and {request.temperature!r}"
-            )
+        _check(place, request)
         context = self._base.context_tokens
         room = request.max_new_tokens if context is None else context - len(prompt_ids)
         if room < 1:
@@ -85,7 +85,9 @@ class TorchBackend:
             prompt_ids=prompt_ids,
             limit=min(request.max_new_tokens, room),
             temperature=request.temperature,
+            top_p=request.top_p,
             seed=request.seed,
+            ends=partial(self._stops.ends, stops=request.stop) if request.stop else None,
         )
 
     def _slot(self, adapter: AdapterVersion | None) -> int:
@@ -114,13 +116,30 @@ class TorchBackend:
             yield batch
 
     def _completion(self, request: Request, row: Row) -> Completion:
+        text, stopped = cut(self._text(row.tokens), request.stop)
         return Completion(
             request=request,
             prompt_ids=row.prompt_ids,
-            token_ids=tuple(row.tokens),
-            logprobs=tuple(row.logprobs),
-            text=str(
-                self._base.tokenizer.decode(row.tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            ),
-            finish_reason="stop" if row.tokens[-1] in self._base.eos_ids else "length",
+            token_ids=row.tokens,
+            logprobs=row.logprobs,
+            text=text,
+            finish_reason="stop" if stopped or row.tokens[-1] in self._base.eos_ids else "length",
+        )
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        tokenizer = self._base.tokenizer
+        return str(tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+def _check(place: int, request: Request) -> None:
+    """Refuse settings that make no sense."""
+    if request.max_new_tokens < 1 or not 0 <= request.temperature < float("inf"):
+        raise ValueError(
+            f"request {place}: expected `max_new_tokens` >= 1 and a finite `temperature` >= 0, "
+            f"got {request.max_new_tokens!r} and {request.temperature!r}"
+        )
+    if not 0 < request.top_p <= 1 or not isinstance(request.stop, tuple) or "" in request.stop:
+        raise ValueError(
+            f"request {place}: expected `top_p` in (0, 1] and `stop` a tuple of strings that are not empty, "
+            f"got {request.top_p!r} and {request.stop!r}"
         )

@@ -22,8 +22,8 @@ from populora_agents.types import AdapterVersion, Request
 from populora_env.config import GameConfig
 from populora_env.game import Round, seeded_buffer
 from populora_env.generator import MAX_DEPTH, generate_problem
+from populora_env.judging import judge_proposals
 from populora_env.parsing import parse_answer
-from populora_env.play import judge_proposals
 from populora_env.prompts import get_style
 from populora_env.types import Answer, Observation, Problem, Role, Task
 from populora_env.verifier import Verifier

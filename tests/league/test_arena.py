@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from scripted import ScriptedBackend, make_base
 
 from league.arena import BUFFER_FILE, OPTIMISER_FILE, ProgramArena
 from league.config import RunConfig, make_game, resolve
 from league.engine import League
+from league.learning import trainer_config
 from league.lineage import found
 from league.options import GameOptions, LearnOptions, PlayOptions
 from league.rules import Rules
@@ -24,6 +26,9 @@ from league.storage import RunFolder, read_rows, read_table
 from league.types import Match, Member, Side
 from populora_agents.config import NANO
 from populora_agents.lora import load_adapter
+from populora_agents.stack import AdapterStack
+from populora_agents.trainer import Trainer
+from populora_agents.types import Rollout
 from populora_env.types import Task
 
 OPERATORS = {"svd_perturb": True, "layer_select": True}
@@ -125,6 +130,41 @@ def test_members_learn_and_stand_one_version_higher(played: Any, tmp_path: Path)
         assert (config.lora_rank, config.alpha) == (2, 4.0)
         moved = any(bool(factors.B.abs().max() > 0) for factors in adapter.values())
         assert moved == (member.member_id in learnt)
+
+
+class Recording(Trainer):
+    """Somebody else's rule: gives every rollout its own advantage, and remembers what it was given."""
+
+    def advantages(self, rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
+        """Count."""
+        return np.arange(len(rollouts), dtype=np.float64)
+
+
+def test_another_update_rule_takes_the_trainers_place_and_its_advantages_are_kept(verifier: Any) -> None:
+    made = []
+
+    def new_trainer(config: RunConfig, stack: AdapterStack) -> Recording:
+        made.append(Recording(stack, trainer_config(config)))
+        return made[0]
+
+    config = make_config()
+    backend = ScriptedBackend(make_game(config, None))
+    arena = ProgramArena(config, make_base(), Lent(verifier), backend, new_trainer)
+    members = list(found(2, 2))
+    arena.found(members)
+    match = Match(match_id=0, step=1, kind="train", teacher=members[0], student=members[2], expected=0.5)
+    play = arena.play([match], step=1)
+    rows = play.tables["rollouts"]
+    assert sorted(row["advantage"] for row in rows) == list(range(len(rows)))
+    assert made[0].state_dict()["counts"].tolist() == [1, 0, 1, 0]
+
+
+def test_numbers_of_the_update_are_among_the_metrics(played: Any) -> None:
+    _, _, play = played
+    for side in ("teacher", "student"):
+        for name in ("tokens", "loss", "grad_norm", "clip_fraction", "entropy", "entropy_estimate", "logprob_gap"):
+            assert np.isfinite(play.metrics[f"{side}/{name}"])
+        assert f"{side}/kl" not in play.metrics
 
 
 def test_valid_problems_enter_the_buffer_and_the_state_is_saved(played: Any, tmp_path: Path) -> None:

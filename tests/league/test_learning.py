@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
+from scripted import make_base
 from test_rows import played, rows_of
 
 from league.config import RunConfig, resolve
-from league.learning import learning_rate, lora_config, rollouts_of, trainer_config, update_metrics
+from league.learning import (
+    learning_rate,
+    lora_config,
+    make_trainer,
+    rollouts_of,
+    trainer_config,
+    update_metrics,
+)
 from league.options import LearnOptions, PlayOptions
 from league.types import Side
-from populora_agents.config import NANO, AdamConfig
+from populora_agents.config import NANO, AdamConfig, TrainerConfig
+from populora_agents.peft_trainer import PeftTrainer
+from populora_agents.stack import AdapterStack
+from populora_agents.trainer import Trainer
 from populora_agents.types import MemberUpdate, UpdateReport
 
 __all__ = ["played"]
@@ -50,11 +62,52 @@ def test_settings_of_the_update_are_those_of_the_configuration() -> None:
 def test_numbers_of_an_update_are_means_over_the_members_of_a_side() -> None:
     def update(tokens: int, loss: float) -> MemberUpdate:
         return MemberUpdate(
-            rollouts=1, tokens=tokens, loss=loss, grad_norm=1.0, clip_fraction=0.0, entropy=2.0, logprob_gap=0.0
+            rollouts=1,
+            tokens=tokens,
+            loss=loss,
+            grad_norm=1.0,
+            clip_fraction=0.0,
+            entropy=2.0 if loss > 1 else None,
+            entropy_estimate=3.0,
+            logprob_gap=None,
+            extra={"surprise": loss},
         )
 
     members = {"student_0": update(10, 1.0), "student_12": update(30, 4.0)}
     metrics = update_metrics(UpdateReport(members=members, seconds=1.0))
     assert metrics["student/tokens"] == 20
     assert metrics["student/loss"] == pytest.approx(2.5)
-    assert not any(name.startswith("teacher/") for name in metrics)
+    assert metrics["student/surprise"] == pytest.approx(2.5)
+    assert metrics["student/entropy"] == 2.0  # of the one who has it
+    assert set(metrics) == {
+        f"student/{name}"
+        for name in ("tokens", "loss", "grad_norm", "clip_fraction", "entropy", "entropy_estimate", "surprise")
+    }
+
+
+@pytest.mark.parametrize(("estimator", "length"), [("dr_grpo", "constant"), ("rloo", "token_mean")])
+def test_length_handling_goes_with_the_estimator_unless_it_is_said(estimator: Any, length: str) -> None:
+    config = resolve(RunConfig(learn=LearnOptions(estimator=estimator)), NANO, {"copy_parent": True})
+    assert trainer_config(config).estimator == estimator
+    assert trainer_config(config).length == length
+    assert trainer_config(config).length_constant == 96
+    said = LearnOptions(estimator=estimator, length="sequence_mean", length_constant=7)
+    trainer = trainer_config(resolve(RunConfig(learn=said), NANO, {"copy_parent": True}))
+    assert (trainer.length, trainer.length_constant) == ("sequence_mean", 7)
+
+
+def test_every_setting_of_the_update_can_be_said() -> None:
+    learn = LearnOptions(kl_coefficient=0.5, shared_row_tokens=9, gradient_checkpointing=True, micro_batch_tokens=7)
+    trainer = trainer_config(resolve(RunConfig(learn=learn), NANO, {"copy_parent": True}))
+    assert (trainer.kl_coefficient, trainer.shared_row_tokens) == (0.5, 9)
+    assert (trainer.gradient_checkpointing, trainer.micro_batch_tokens) == (True, 7)
+    assert {field.name for field in fields(TrainerConfig)} - {"temperature"} <= {
+        field.name for field in fields(LearnOptions)
+    }
+
+
+@pytest.mark.parametrize(("name", "kind"), [("fused", Trainer), ("peft", PeftTrainer)])
+def test_trainers_by_name(name: Any, kind: type) -> None:
+    config = resolve(RunConfig(learn=LearnOptions(trainer=name, lora_rank=2)), NANO, {"copy_parent": True})
+    stack = AdapterStack(make_base().model, lora_config(config), 1)
+    assert type(make_trainer(config, stack)) is kind

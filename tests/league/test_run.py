@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -65,6 +66,11 @@ def command(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str
 
 def files(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def metrics_of(run: Path) -> list[dict[str, Any]]:
+    """Return the metrics of each step but the founding."""
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
 
 
 def test_flags_are_flat_for_what_people_change_and_every_field_is_reachable() -> None:
@@ -143,6 +149,22 @@ def test_a_finished_run_has_a_closing_table_that_follows_from_its_tables(run: tu
     problems = read_rows(out, "problems")
     for teacher in {row["teacher_id"] for row in problems}:
         assert {row["task"] for row in problems if row["teacher_id"] == teacher} == set(Task)
+
+
+def test_the_reference_trainer_plays_the_same_run(run: tuple[Path, str], base: Path, tmp_path: Path) -> None:
+    done = command(
+        *("--teachers", "2", "--students", "1", *SMALL, *SEEDS, "--base", str(base)),
+        *("--trainer", "peft", "--kl-coefficient", "0.01", "--estimator", "dr_grpo", "--out", str(tmp_path / "run")),
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = metrics_of(tmp_path / "run")
+    fused, _ = metrics_of(run[0])
+    # What is played in the first step does not depend on the trainer; what is measured in the update, on the options.
+    assert first["teacher/reward"] == fused["teacher/reward"]
+    assert first["teacher/tokens"] == fused["teacher/tokens"]
+    assert first["teacher/kl"] == 0.0
+    assert second["teacher/kl"] >= 0.0
+    assert "teacher/kl" not in fused
 
 
 def test_no_path_of_the_machine_is_in_the_run_id(run: tuple[Path, str]) -> None:

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from populora_agents.advantages import ESTIMATORS, grpo, reinforce_pp_baseline, rollout_advantages
+from populora_agents.advantages import (
+    ESTIMATORS,
+    dr_grpo,
+    grpo,
+    reinforce_pp_baseline,
+    rloo,
+    rollout_advantages,
+)
+from populora_agents.config import EstimatorName
 from populora_agents.types import Rollout
 
 ROWS = st.lists(st.tuples(st.floats(-1, 1, width=32), st.integers(0, 3), st.integers(0, 1)), max_size=20)
@@ -50,22 +58,37 @@ def test_grpo_by_hand() -> None:
     np.testing.assert_allclose(grpo([1, 0, 7], list("aab"), ["x"] * 3), [*expected, 0], rtol=1e-12)
 
 
+def test_rloo_by_hand() -> None:
+    # a: 3 against (1 + 2) / 2, 1 against 2.5, 2 against 2; b is alone.
+    np.testing.assert_allclose(rloo([3, 1, 2, 7], list("aaab"), ["x"] * 4), [1.5, -1.5, 0, 0], rtol=1e-12)
+
+
+def test_dr_grpo_by_hand() -> None:
+    np.testing.assert_allclose(dr_grpo([3, 1, 2, 7], list("aaab"), ["x"] * 4), [1, -1, 0, 0], rtol=1e-12)
+
+
+def test_all_invalid_proposals_teach_nothing() -> None:
+    rollouts = [rollout("m", str(place // 4), -1.0, "proposer/abduction") for place in range(8)]
+    for estimator in ESTIMATORS.values():
+        assert not rollout_advantages(rollouts, estimator).any()
+
+
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 @pytest.mark.parametrize("reward", [0.1, -1.0, 1 / 3, 1e9])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_equal_rewards_give_exactly_zero(name: str, reward: float, size: int) -> None:
+def test_equal_rewards_give_exactly_zero(name: EstimatorName, reward: float, size: int) -> None:
     assert not ESTIMATORS[name]([reward] * size, ["a"] * size, ["x"] * size).any()
     assert not ESTIMATORS[name]([reward] * size, list(range(size)), ["x"] * size).any()
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
-def test_nothing_gives_nothing(name: str) -> None:
+def test_nothing_gives_nothing(name: EstimatorName) -> None:
     assert ESTIMATORS[name]([], [], []).shape == (0,)
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 @given(rows=ROWS)
-def test_never_nan_and_equivariant_to_order(name: str, rows: list[tuple[float, int, int]]) -> None:
+def test_never_nan_and_equivariant_to_order(name: EstimatorName, rows: list[tuple[float, int, int]]) -> None:
     rewards, groups, batches = ([row[k] for row in rows] for k in range(3))
     keys = list(zip(groups, batches, strict=True))
     result = ESTIMATORS[name](rewards, keys, batches)

@@ -1,4 +1,4 @@
-"""The clipped objective against a hand-worked table."""
+"""The clipped objective and the divergence against hand-worked tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from populora_agents.losses import clipped_objective
+from populora_agents.losses import clipped_objective, kl_k3
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,6 @@ def test_table(ratio: float, advantage: float, loss: float, slope: float, clippe
     assert value.item() == pytest.approx(loss)
     assert gradient.item() == pytest.approx(slope)
     assert metrics["clipped"].item() == clipped
-    assert metrics["gap"].item() == pytest.approx(abs(math.log(ratio)))
 
 
 @pytest.mark.parametrize("gap", [-1e4, 1e4])
@@ -53,3 +52,36 @@ def test_far_off_policy_tokens_stay_finite(gap: float, advantage: float) -> None
 def test_no_tokens_is_legal() -> None:
     value, metrics = clipped_objective(torch.zeros(0), torch.zeros(0), torch.zeros(0))
     assert value.shape == metrics["clipped"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reference", "value", "slope"),
+    [
+        (-1.0, -1.0, 0.0, 0.0),
+        # d = ln 2: e^d - d - 1 = 1 - ln 2; the slope by the policy is 1 - e^d = -1.
+        (-1.0, -1.0 + math.log(2), 1 - math.log(2), -1.0),
+        # d = -ln 2: 1/2 + ln 2 - 1; slope 1 - 1/2.
+        (-1.0, -1.0 - math.log(2), math.log(2) - 0.5, 0.5),
+    ],
+)
+def test_kl_k3_by_hand(policy: float, reference: float, value: float, slope: float) -> None:
+    logprobs = torch.tensor([policy], dtype=torch.float64, requires_grad=True)
+    found = kl_k3(logprobs, torch.tensor([reference], dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(found.sum(), logprobs)
+    assert found.item() == pytest.approx(value, abs=1e-12)
+    assert gradient.item() == pytest.approx(slope, abs=1e-12)
+
+
+def test_kl_k3_is_unbiased_over_the_policys_own_tokens() -> None:
+    policy, reference = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.2, 0.6])
+    expected = (policy * (policy / reference).log()).sum()
+    assert (policy * kl_k3(policy.log(), reference.log())).sum().item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("gap", [-1e4, 1e4])
+def test_kl_k3_of_far_policies_stays_finite(gap: float) -> None:
+    logprobs = torch.tensor([gap], requires_grad=True)
+    value = kl_k3(logprobs, torch.zeros(1))
+    (gradient,) = torch.autograd.grad(value.sum(), logprobs)
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(gradient).all()

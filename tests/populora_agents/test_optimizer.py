@@ -1,4 +1,4 @@
-"""SlotAdamW: slots move alone (its equality with torch's AdamW is shown in test_stack)."""
+"""SlotAdamW: against torch's AdamW slot by slot, and that slots move alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 from tiny_bases import make_model
 
+from populora_agents import optimizer as optimizer_module
 from populora_agents.config import AdamConfig, LoraConfig
 from populora_agents.optimizer import SlotAdamW
 from populora_agents.stack import AdapterStack
@@ -83,3 +84,50 @@ def test_state_moves_to_another_optimizer(stack: AdapterStack) -> None:
     assert torch.equal(stack.values, expected)
     with pytest.raises(ValueError, match="another stack"):
         other.load_state_dict({name: value[:2] for name, value in one_state.items()})
+
+
+@pytest.mark.parametrize("block", [7, 1 << 15])
+@pytest.mark.parametrize("clip", [0.5, float("inf")])
+def test_every_slot_follows_torchs_adamw(monkeypatch: pytest.MonkeyPatch, block: int, clip: float) -> None:
+    monkeypatch.setitem(optimizer_module._BLOCK_ELEMENTS, "cpu", block)
+    stack = AdapterStack(make_model(layers=1), LoraConfig(lora_rank=2, alpha=2.0), 4, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    stack.values.copy_(torch.randn(stack.values.shape, generator=generator, dtype=torch.float64))
+    mine = SlotAdamW(stack, AdamConfig(beta1=0.8, beta2=0.9, weight_decay=0.1, max_grad_norm=clip))
+    theirs = [torch.nn.Parameter(stack.values[slot].clone()) for slot in range(4)]
+    rates = {0: 0.1, 1: 0.02, 2: 0.3, 3: 0.01}
+    torchs = [
+        torch.optim.AdamW([one], lr=rates[slot], betas=(0.8, 0.9), weight_decay=0.1) for slot, one in enumerate(theirs)
+    ]
+    # Neighbours, gaps, one and all; slot 2 is reset before the fourth step.
+    for number, slots in enumerate([(0, 1), (0, 3), (2,), (0, 1, 2, 3), (1, 2)]):
+        if number == 3:
+            mine.reset(2)
+            torchs[2].state.clear()
+        stack.gradients.copy_(torch.randn(stack.values.shape, generator=generator, dtype=torch.float64))
+        for slot in slots:
+            theirs[slot].grad = stack.gradients[slot].clone()
+            torch.nn.utils.clip_grad_norm_([theirs[slot]], clip)
+            torchs[slot].step()
+        mine.step({slot: rates[slot] for slot in slots})
+        for slot in range(4):
+            torch.testing.assert_close(stack.values[slot], theirs[slot].data, rtol=0, atol=1e-12)
+
+
+def test_nothing_to_do_is_legal(stack: AdapterStack) -> None:
+    before = stack.values.clone()
+    assert SlotAdamW(stack, AdamConfig()).step({}) == {}
+    assert torch.equal(stack.values, before)
+
+
+def test_slots_that_the_stack_has_grown_begin_with_zero_moments(stack: AdapterStack) -> None:
+    optimizer = SlotAdamW(stack, AdamConfig())
+    optimizer.step({0: 0.1})
+    first = optimizer.state_dict()["first"]
+    stack.grow(5)
+    stack.gradients[4] = 1.0
+    optimizer.step({4: 0.1})
+    state = optimizer.state_dict()
+    assert state["counts"].tolist() == [1, 0, 0, 0, 1]
+    assert torch.equal(state["first"][:3], first)
+    assert state["first"][4].all()

@@ -22,7 +22,7 @@ def test_mixed_rows_are_padded_by_slot_and_find_their_way_back() -> None:
     assert (plan.rows, plan.count, plan.width) == (4, 2, 2)
     assert [part.tolist() for part in (plan.slots, plan.gather, plan.places, plan.routed)] == [  # type: ignore[union-attr]
         [0, 2],
-        [2, 0, 0, 3],
+        [2, 2, 0, 3],
         [2, 0, 3],
         [0, 2, 3],
     ]

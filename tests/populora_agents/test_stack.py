@@ -11,15 +11,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import LoraConfig as PeftConfig
-from peft import get_peft_model
-from tiny_bases import make_model, random_adapter
+from peft import get_peft_model, set_peft_model_state_dict
+from tiny_bases import exact, make_model, random_adapter
 from torch import nn
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from populora_agents.config import AdamConfig, LoraConfig
 from populora_agents.lora import Adapter, fresh_adapter
 from populora_agents.optimizer import SlotAdamW
-from populora_agents.stack import AdapterStack, StackedLinear
+from populora_agents.stack import AdapterStack, ProductName, StackedLinear
 
 CONFIG = LoraConfig(lora_rank=4, alpha=8.0)
 DOUBLE = torch.float64
@@ -214,6 +221,90 @@ def test_a_bf16_base_keeps_its_dtype_with_float32_factors() -> None:
         logits = stack.model(input_ids=torch.arange(12).view(3, 4)).logits
     assert logits.dtype == torch.bfloat16
     assert stack.values.dtype == torch.float32
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3"])
+def test_qwen_members_equal_peft_models_both_ways(kind: str) -> None:
+    """The stack's member in PEFT has the same logits, and so has what PEFT trained in the stack."""
+    torch.manual_seed(0)  # transformers draws weights from the global generator
+    sizes = {
+        "vocab_size": 64,
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+    }
+    model: Any = (
+        Qwen2ForCausalLM(Qwen2Config(**sizes))
+        if kind == "qwen2"
+        else Qwen3ForCausalLM(Qwen3Config(**sizes, head_dim=8))
+    )
+    model = exact(model)
+    stack = AdapterStack(model, CONFIG, 2, dtype=DOUBLE)
+    stack.load(1, random_adapter(model, CONFIG, 5, dtype=DOUBLE))
+    ids = torch.randint(0, 64, (3, 7), generator=torch.Generator().manual_seed(1))
+    with stack.route([1, 1, 1]):
+        expected = model(input_ids=ids).logits
+    state, fields = stack.to_peft(1)
+    theirs = get_peft_model(stack.bare_model(), PeftConfig(**fields)).double()  # type: ignore[arg-type]
+    assert not set_peft_model_state_dict(theirs, state).unexpected_keys
+    torch.testing.assert_close(theirs(input_ids=ids).logits, expected, rtol=0, atol=1e-10)
+
+
+def test_the_bare_model_shares_weights_and_knows_no_slot() -> None:
+    stack, _ = stack_of(2)
+    bare: Any = stack.bare_model()
+    ids = torch.arange(8)[None]
+    with stack.route([1]):
+        assert torch.equal(bare(input_ids=ids).logits, make_model(dtype=DOUBLE)(input_ids=ids).logits)
+    assert {p.data_ptr() for p in bare.parameters()} == {p.data_ptr() for p in stack.model.parameters()}
+    assert not any(isinstance(module, StackedLinear) for module in bare.modules())
+    assert any(isinstance(module, StackedLinear) for module in stack.model.modules())
+
+
+def test_slots_are_added_and_reset() -> None:
+    stack, adapters = stack_of(2)
+    ids = torch.arange(8)[None]
+    with stack.route([1]):
+        before = stack.model(input_ids=ids).logits
+    stack.grow(4)
+    assert stack.values.shape[0] == stack.gradients.shape[0] == stack.slots == 4
+    stack.load(3, adapters[1])
+    with stack.route([1]):
+        assert torch.equal(stack.model(input_ids=ids).logits, before)
+    with stack.route([3]):
+        loss_of(stack.model, ids).backward()
+        torch.testing.assert_close(stack.model(input_ids=ids).logits, before)
+    assert stack.gradients[3].any()
+    assert not stack.gradients[:3].any()
+    stack.reset(3)
+    assert not stack.values[3].any()
+    assert not stack.gradients[3].any()
+    with stack.route([3]):
+        plain = make_model(dtype=DOUBLE)(input_ids=ids).logits
+        assert torch.equal(stack.model(input_ids=ids).logits, plain)
+    with pytest.raises(ValueError, match="at least 4"):
+        stack.grow(3)
+
+
+@pytest.mark.skipif(not hasattr(nn.functional, "grouped_mm"), reason="torch before 2.10 has no grouped_mm")
+@pytest.mark.parametrize("route", [[0, 0, 1, 2, 2, 2], [1, 1, 1, 1, 1, 1], [0, 2, 2, 2, 2, 2], [2, 0, 0, 1, 1, 1]])
+def test_grouped_products_equal_batched_ones(route: list[int]) -> None:
+    ids = torch.randint(0, 256, (6, 9), generator=torch.Generator().manual_seed(1))
+    seen: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+    names: tuple[ProductName, ...] = ("batched", "grouped")
+    for name in names:
+        model = make_model()
+        stack = AdapterStack(model, CONFIG, 3, product=name)
+        for slot in range(3):
+            stack.load(slot, random_adapter(model, CONFIG, slot))
+        with stack.route(route):
+            logits = model(input_ids=ids, use_cache=False).logits
+            loss_of(model, ids).backward()
+        seen[name] = logits.detach(), stack.gradients.clone()
+    for one, other in zip(*seen.values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 def test_conv1d_is_refused_by_name() -> None:

@@ -11,52 +11,21 @@ import pytest
 import torch
 from peft import LoraConfig as PeftConfig
 from peft import get_peft_model
-from tiny_bases import make_model, random_adapter
+from tiny_bases import make_model
+from tiny_rollouts import CONFIG, DOUBLE, RATES, SLOTS, families, some_rollouts, stack_of
 from torch import nn
 
-from populora_agents.config import AdamConfig, LoraConfig, TrainerConfig
+from populora_agents.config import AdamConfig, TrainerConfig
 from populora_agents.losses import clipped_objective
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
 from populora_agents.types import DivergedError, Rollout
 
-CONFIG = LoraConfig(lora_rank=4, alpha=8.0)
-DOUBLE = torch.float64
-SLOTS = {"teacher_0": 0, "student_0": 2, "student_1": 1}
-RATES = {"teacher_0": 1e-2, "student_0": 3e-3, "student_1": 1e-3}
-
-
-def stack_of(dtype: torch.dtype = DOUBLE) -> AdapterStack:
-    model = make_model(dtype=dtype)
-    adapters = [random_adapter(model, CONFIG, seed, dtype=dtype) for seed in range(4)]
-    stack = AdapterStack(model, CONFIG, 4, dtype=dtype)
-    for slot, adapter in enumerate(adapters):
-        stack.load(slot, adapter)
-    return stack
-
-
-def some_rollouts(count: int = 14, seed: int = 0) -> tuple[list[Rollout], np.ndarray]:
-    rng = np.random.default_rng(seed)
-    members = sorted(SLOTS)
-    rollouts = [
-        Rollout(
-            member_id=members[int(rng.integers(3))],
-            batch="solver/deduction",
-            group_id=str(place // 2),
-            prompt_ids=tuple(rng.integers(0, 256, rng.integers(1, 9)).tolist()),
-            token_ids=tuple(rng.integers(0, 256, (length := int(rng.integers(1, 7)))).tolist()),
-            logprobs=tuple((-5 - rng.random(length)).tolist()),
-            reward=float(rng.integers(2)),
-        )
-        for place in range(count)
-    ]
-    return rollouts, rng.normal(size=count)
-
 
 def peft_step(stack: AdapterStack, member: str, rollouts: Sequence[Rollout], advantages: Sequence[float]) -> Any:
     """Update one member alone with PEFT, one unpadded row at a time; return its model and the loss."""
-    settings = PeftConfig(r=4, lora_alpha=8, target_modules=list(CONFIG.targets))
-    model = get_peft_model(make_model(dtype=DOUBLE), settings, autocast_adapter_dtype=False).to(DOUBLE).eval()
+    fields = PeftConfig(r=4, lora_alpha=8, target_modules=list(CONFIG.targets))
+    model = get_peft_model(make_model(dtype=DOUBLE), fields, autocast_adapter_dtype=False).to(DOUBLE).eval()
     for path, pair in stack.adapter(SLOTS[member]).items():
         module: Any = model.get_submodule(f"base_model.model.{path}")
         module.lora_A["default"].weight.data.copy_(pair.A)
@@ -143,7 +112,7 @@ def test_skipping_rollouts_with_zero_advantage_is_exact() -> None:
     torch.testing.assert_close(other.values, one.values, rtol=0, atol=1e-10)
     for member in SLOTS:
         assert skipped.members[member].loss == pytest.approx(computed.members[member].loss, abs=1e-10)
-        assert skipped.members[member].entropy == computed.members[member].entropy
+        assert skipped.members[member].entropy_estimate == computed.members[member].entropy_estimate
         assert skipped.members[member].tokens == computed.members[member].tokens
 
 
@@ -152,8 +121,10 @@ def test_report_by_hand() -> None:
     rollout = some_rollouts()[0][0]
     rollout = replace(rollout, member_id="student_0", token_ids=(1, 2), logprobs=(-2.0, -4.0))
     update = Trainer(stack).update([rollout], [1.0], SLOTS, RATES).members["student_0"]
-    assert (update.rollouts, update.tokens, update.entropy) == (1, 2, 3.0)
+    assert (update.rollouts, update.tokens, update.entropy_estimate) == (1, 2, 3.0)
     assert update.grad_norm > 0
+    assert update.entropy is not None
+    assert 0 < update.entropy < np.log(259)
 
 
 def test_odd_but_legal_inputs_give_no_nan() -> None:
@@ -165,9 +136,51 @@ def test_odd_but_legal_inputs_give_no_nan() -> None:
     empty = replace(rollouts[0], token_ids=(), logprobs=())
     for case in ([empty], [empty, rollouts[0]], rollouts):
         report = trainer.update(case, np.zeros(len(case)), SLOTS, RATES)
-        assert all(np.isfinite(update.loss) and np.isfinite(update.entropy) for update in report.members.values())
+        for update in report.members.values():
+            assert np.isfinite([update.loss, update.entropy_estimate, update.clip_fraction]).all()
+            assert update.entropy is None
     trainer.update([empty], [1.0], SLOTS, RATES)
     assert torch.equal(stack.values, before)
+
+
+@pytest.mark.parametrize("kl_coefficient", [0.0, 0.1])
+def test_another_members_data_changes_no_bit_of_weights_or_moments(kl_coefficient: float) -> None:
+    """Slot 3 is empty, slots are unequally full (so padded in the stack), and rows are padded."""
+    rollouts, advantages = families()
+    config = TrainerConfig(kl_coefficient=kl_coefficient)
+    seen = []
+    for swap in (False, True):
+        stack = stack_of(torch.float32)
+        stack.reset(3)
+        trainer = Trainer(stack, config)
+        for _ in range(2):
+            given = [
+                replace(one, token_ids=one.token_ids[::-1], prompt_ids=one.prompt_ids[::-1])
+                if swap and one.member_id == "student_1"
+                else one
+                for one in rollouts
+            ]
+            signs = [-1 if swap and one.member_id == "student_1" else 1 for one in rollouts]
+            trainer.update(given, advantages * signs, SLOTS, RATES)
+        seen.append((stack.values.clone(), trainer.state_dict()))
+    (one, one_state), (other, other_state) = seen
+    for slot, same in ((0, True), (1, False), (2, True), (3, True)):
+        assert torch.equal(one[slot], other[slot]) is same
+        assert torch.equal(one_state["first"][slot], other_state["first"][slot]) is same
+        assert torch.equal(one_state["second"][slot], other_state["second"][slot]) is same
+    assert not one[3].any()
+    assert not one_state["first"][3].any()
+
+
+def test_only_the_member_whose_numbers_overflow_is_named_whatever_its_slot() -> None:
+    rollouts, advantages = some_rollouts()
+    for culprit, slot in SLOTS.items():
+        stack = stack_of()
+        with torch.no_grad():
+            stack.values[slot] *= 1e200
+        with pytest.raises(DivergedError) as caught:
+            Trainer(stack).update(rollouts, advantages, SLOTS, RATES)
+        assert caught.value.members == (culprit,)
 
 
 def test_learning_raises_what_was_rewarded() -> None:
@@ -268,3 +281,7 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         TrainerConfig(clip_low=1.5)
     with pytest.raises(ValueError, match="temperature"):
         TrainerConfig(temperature=0.0, adam=AdamConfig())
+    with pytest.raises(ValueError, match="kl_coefficient"):
+        TrainerConfig(kl_coefficient=-1.0)
+    with pytest.raises(ValueError, match="length_constant"):
+        TrainerConfig(length_constant=0)

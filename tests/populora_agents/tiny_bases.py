@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from populora_agents.config import LoraConfig
 from populora_agents.lora import Adapter, LoraFactors, fresh_adapter
+
+Model = TypeVar("Model", bound=torch.nn.Module)
 
 END, PAD = "<|end|>", "<|pad|>"
 
@@ -59,7 +63,17 @@ def make_model(
         for name, parameter in model.named_parameters():
             if "norm" not in name:
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
-    return model.to(dtype).eval()
+    return exact(model) if dtype == torch.float64 else model.to(dtype).eval()
+
+
+def exact(model: Model) -> Model:
+    """Return `model` in float64 throughout: transformers' norms compute in float32 whatever the dtype."""
+    for path, module in list(model.named_modules()):
+        if type(module).__name__.endswith("RMSNorm"):
+            norm = torch.nn.RMSNorm(module.weight.shape[0], eps=module.variance_epsilon)
+            norm.weight = module.weight
+            model.set_submodule(path, norm)
+    return model.double().eval()
 
 
 def random_adapter(

@@ -135,6 +135,42 @@ def test_a_completion_does_not_depend_on_the_batch(base: Base, stack: AdapterSta
     assert together == backwards == alone == [completion.token_ids for completion in small]
 
 
+def test_alone_in_a_batch_of_64_or_in_another_order_it_says_the_same(backend: Backend) -> None:
+    asked = replace(request("student_0", "prompt xx", seed=5, new=30), top_p=0.9)
+    crowd = [replace(asked, seed=seed, temperature=0.5 + seed % 7) for seed in range(100, 131)]
+    crowd += [request("teacher_0", "z" * (1 + seed % 40), seed=seed, new=1 + seed % 50) for seed in range(32)]
+    order = np.random.default_rng(0).permutation(64)
+    requests = [[asked, *crowd][place] for place in order]
+    (alone,) = backend.generate([asked])
+    together = backend.generate(requests)[int(np.flatnonzero(order == 0)[0])]
+    assert alone.token_ids == together.token_ids
+    assert alone.text == together.text
+    np.testing.assert_allclose(alone.logprobs, together.logprobs, atol=1e-5)
+
+
+def test_a_stop_string_ends_the_text_before_it_and_the_tokens_with_it(base: Base, backend: Backend) -> None:
+    requests = [request("teacher_0", "a", seed=seed, new=40) for seed in range(30)]
+    free = backend.generate(requests)
+    characters = [character for one in free for character in one.text if character.isascii()]
+    stops = (max(set(characters), key=characters.count), "never to be seen")
+    stopped = 0
+    for before, after in zip(free, backend.generate([replace(one, stop=stops) for one in requests]), strict=True):
+        count = len(after.token_ids)
+        assert after.token_ids == before.token_ids[:count]
+        assert len(after.logprobs) == count
+        assert stops[0] not in after.text
+        if stops[0] in before.text:
+            stopped += 1
+            assert after.finish_reason == "stop"
+            assert after.text == before.text[: before.text.index(stops[0])]
+            assert stops[0] in base.tokenizer.decode(after.token_ids)
+            assert stops[0] not in base.tokenizer.decode(after.token_ids[:-1])
+        else:
+            assert after.token_ids == before.token_ids
+            assert after.finish_reason == before.finish_reason
+    assert 0 < stopped < 30
+
+
 def test_same_seeds_same_bits(backend: Backend) -> None:
     first, second = (backend.generate(some_requests()) for _ in range(2))
     assert first == second
@@ -163,7 +199,9 @@ def backend_of(base: Base, backend: Backend) -> TorchBackend:
 
 def test_sampler_and_trainer_agree_on_log_probabilities(stack: AdapterStack, backend: Backend) -> None:
     members = ["teacher_0", "student_0", "student_1"]
-    completions = backend.generate([request(members[k % 3], "y" * (1 + k % 5), seed=k) for k in range(18)])
+    requests = [request(members[k % 3], "y" * (1 + k % 5), seed=k) for k in range(18)]
+    # Neither a stop string nor top-p changes what a token's log-probability is.
+    completions = backend.generate([replace(one, top_p=0.8, stop=("e", "t")) for one in requests])
     rollouts = [as_rollout(completion) for completion in completions]
     slots = {member: slot for member, (slot, _) in SLOTS.items()}
     report = Trainer(stack).update(rollouts, np.ones(18), slots, dict.fromkeys(SLOTS, 1e-3))
@@ -226,3 +264,6 @@ def test_settings_that_make_no_sense_are_refused(backend: Backend) -> None:
         backend.generate([request(None, "a", new=0)])
     with pytest.raises(ValueError, match="temperature"):
         backend.generate([replace(request(None, "a"), temperature=float("nan"))])
+    for changes in ({"top_p": 0.0}, {"top_p": 1.1}, {"top_p": float("nan")}, {"stop": ("",)}, {"stop": "end"}):
+        with pytest.raises(ValueError, match="request 0: expected `top_p`"):
+            backend.generate([replace(request(None, "a"), **changes)])  # type: ignore[arg-type]
