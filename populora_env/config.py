@@ -8,7 +8,7 @@ from typing import Literal
 from populora_env.types import Task
 
 RewardScheme = Literal["paper", "linear", "azr", "variance"]
-StyleName = Literal["compact", "chat"]
+StyleName = Literal["compact", "chat", "few_shot"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class GameConfig:
     induction_inputs: int = 4
     """Inputs of an induction proposal, >= 2; half of them (rounded down) are hidden."""
     style: StyleName = "compact"
-    """How prompts are written: `compact` for the small base nano, `chat` for large models."""
+    """How prompts are written: `compact` for nano, `few_shot` for small instruction models, `chat` for large ones."""
     rewards: RewardConfig = field(default_factory=RewardConfig)
     """What the roles are paid."""
     seed_problems: int = 256

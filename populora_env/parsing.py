@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from populora_env.calls import split_calls
 from populora_env.config import GameConfig
 from populora_env.prompts import ANSWER, ANSWER_FENCE, INPUT, MESSAGE, OUTPUT, PROGRAM
 from populora_env.source import SourceError, is_plain_text, normalise
@@ -30,6 +31,8 @@ def parse_proposal(text: str, *, task: Task, references: Sequence[Problem], conf
         raise ValueError("an induction proposal needs a reference whose program it is about")
     if refusal := _refuse(text, config):
         return refusal
+    if config.style == "few_shot":
+        return _proposal_of_calls(text, task, references, config)
     induction = task is Task.INDUCTION
     expected = ["input"] * config.induction_inputs + ["message"] if induction else ["program", "input"]
     blocks = _read(text, expected, config)
@@ -54,14 +57,60 @@ def parse_answer(text: str, *, task: Task, config: GameConfig) -> Answer | Malfo
         return refusal
     if config.style == "compact":
         body = _after_answer_mark(text)
+    elif config.style == "chat":
+        body = _last_block(_fenced_blocks(text), _KIND_OF_FENCE[ANSWER_FENCE[task]])
     else:
-        fence = _KIND_OF_FENCE[ANSWER_FENCE[task]]
-        body = next((body for kind, body in reversed(_fenced_blocks(text)) if kind == fence), None)
+        body = _answer_of_calls(text, task)
     if body is None or not body.strip():
         return Malformed(reason="no answer")
     if task is not Task.INDUCTION and len(body.strip()) > config.max_answer_chars:
         return Malformed(reason=f"answer is longer than {config.max_answer_chars} characters")
     return Answer(task=task, text=body.strip("\n") if task is Task.INDUCTION else body.strip())
+
+
+def _proposal_of_calls(
+    text: str, task: Task, references: Sequence[Problem], config: GameConfig
+) -> Proposal | Malformed:
+    """Read a proposal of the few-shot style: the last Python block, whose calls of `f` at its end are the inputs."""
+    block = _last_block(_fenced_blocks(text, open_end=True), "program")
+    if block is None:
+        return Malformed(reason="expected a ```python block")
+    try:
+        program, inputs = split_calls(block)
+    except SourceError as error:
+        return Malformed(reason=str(error))
+    wanted = config.induction_inputs if task is Task.INDUCTION else 1
+    if len(inputs) < wanted:
+        return Malformed(reason=f"expected {wanted} calls of `f` at the end of the block, got {len(inputs)}")
+    if task is not Task.INDUCTION:
+        return Proposal(task=task, program=program, inputs=inputs[:1])
+    message = _comments(block)
+    if not message or len(message) > MAX_MESSAGE_CHARS:
+        return Malformed(reason=f"expected a comment of at most {MAX_MESSAGE_CHARS} characters, got {len(message)}")
+    return Proposal(task=task, program=references[0].program, inputs=inputs[:wanted], message=message)
+
+
+def _answer_of_calls(text: str, task: Task) -> str | None:
+    """Read an answer of the few-shot style: the last output block, or the last Python block."""
+    blocks = _fenced_blocks(text, open_end=True)
+    body = _last_block(blocks, "output" if task is Task.DEDUCTION else "program")
+    if body is None or task is Task.DEDUCTION:
+        return body
+    try:
+        program, inputs = split_calls(body)
+    except SourceError:
+        return None
+    return program if task is Task.INDUCTION else next(iter(inputs), None)
+
+
+def _comments(block: str) -> str:
+    """Return the comment lines of a block as one line."""
+    lines = [line.strip() for line in block.split("\n")]
+    return " ".join(" ".join(line.lstrip("#").split()) for line in lines if line.startswith("#")).strip()
+
+
+def _last_block(blocks: Sequence[Block], wanted: str) -> str | None:
+    return next((body for kind, body in reversed(blocks) if kind == wanted), None)
 
 
 def _refuse(text: str, config: GameConfig) -> Malformed | None:
@@ -104,7 +153,8 @@ def _marked_blocks(text: str) -> list[Block]:
 _KIND_OF_FENCE = {"python": "program", "py": "program", "input": "input", "output": "output", "message": "message"}
 
 
-def _fenced_blocks(text: str) -> list[Block]:
+def _fenced_blocks(text: str, *, open_end: bool = False) -> list[Block]:
+    """Return the fenced blocks; with `open_end` the text's end closes the last one, as a stop string cuts its fence."""
     blocks: list[Block] = []
     kind: str | None = None
     lines: list[str] = []
@@ -120,6 +170,8 @@ def _fenced_blocks(text: str) -> list[Block]:
             inside = False
         else:
             inside, kind, lines = True, _KIND_OF_FENCE.get(mark[3:].strip().lower()), []
+    if inside and open_end and kind is not None:
+        blocks.append((kind, _strip(kind, lines)))
     return blocks
 
 

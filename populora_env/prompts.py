@@ -1,4 +1,4 @@
-"""How the game speaks: the two prompt styles, and the text a player writes for a given proposal or answer.
+"""How the game speaks: the prompt styles, and the text a player writes for a given proposal or answer.
 
 Owns the wording, one source of truth for play, for nano's training data and for the default opponents. Reading texts
 back is in `parsing`.
@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from populora_env.config import StyleName
+from populora_env.few_shot import FewShotStyle
 from populora_env.types import Answer, Message, Problem, Proposal, Task
 
 
 class PromptStyle(Protocol):
     """How prompts are written, and how a player is expected to write back."""
+
+    stop: tuple[str, ...]
+    """Strings that may end an action early, for a backend to watch for: whatever comes after them is not read."""
 
     def proposer_prompt(self, task: Task, references: Sequence[Problem], n_inputs: int) -> str:
         """Return the prompt that asks for a proposal; an induction proposal is about `references[0].program`."""
@@ -43,6 +47,8 @@ PROGRAM, INPUT, OUTPUT, MESSAGE, ANSWER = "<program>", "<input>", "<output>", "<
 
 class CompactStyle:
     """A few dozen tokens: marks on lines of their own. For nano."""
+
+    stop: tuple[str, ...] = ()
 
     def proposer_prompt(self, task: Task, references: Sequence[Problem], n_inputs: int) -> str:
         """See `PromptStyle`; `n_inputs` is known to the model by training and not spelled out."""
@@ -142,7 +148,9 @@ _SOLVE = {
 
 
 class ChatStyle:
-    """Prose and fenced blocks. For instruction-tuned models."""
+    """Prose and fenced blocks. For large instruction-tuned models."""
+
+    stop: tuple[str, ...] = ()
 
     def proposer_prompt(self, task: Task, references: Sequence[Problem], n_inputs: int) -> str:
         """See `PromptStyle`."""
@@ -186,7 +194,7 @@ class ChatStyle:
 ANSWER_FENCE = {Task.DEDUCTION: "output", Task.ABDUCTION: "input", Task.INDUCTION: "python"}
 """The chat style's answer mark: the fence whose last block is the answer."""
 
-_STYLES: dict[str, PromptStyle] = {"compact": CompactStyle(), "chat": ChatStyle()}
+_STYLES: dict[str, PromptStyle] = {"compact": CompactStyle(), "chat": ChatStyle(), "few_shot": FewShotStyle()}
 
 
 def get_style(name: StyleName) -> PromptStyle:

@@ -6,14 +6,16 @@ Owns the look of it. Whatever a player wrote is escaped, so that no text can ste
 from __future__ import annotations
 
 from populora_env.game import RoundResult
-from populora_env.types import Problem, Task
+from populora_env.types import Answer, Problem, Status, Task, Verdict
 
 _MAX_CHARS = 2000
 
+_ASKED = {Task.DEDUCTION: "the output is asked for", Task.ABDUCTION: "an input that gives this output is asked for"}
 
-def escape(text: str) -> str:
-    """Return `text`, cut at 2000 characters, with everything unprintable but line ends as a backslash escape."""
-    cut = text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "..."
+
+def escape(text: str, *, max_chars: int = _MAX_CHARS) -> str:
+    """Return `text`, cut at `max_chars`, with everything unprintable but line ends as a backslash escape."""
+    cut = text if len(text) <= max_chars else text[:max_chars] + "..."
     return "".join(
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode("ascii") for char in cut
     )
@@ -21,28 +23,55 @@ def escape(text: str) -> str:
 
 def render_round(result: RoundResult, *, number: int) -> str:
     """Return a settled round, gold values included, in a few lines; `number` is its place, 1-based."""
-    lines = [f"round {number}: {result.task}"]
-    lines.append(f"  proposer_0  {escape(str(result.proposal_verdict))}  reward {result.proposer_reward:+.2f}")
-    if result.problem is not None:
-        lines += _problem_lines(result.problem)
-    elif result.proposal is not None:
-        lines += _indent(result.proposal.program)
+    lines = [f"round {number}: {result.task}", *_proposal_lines(result)]
     for seat, verdict in enumerate(result.attempt_verdicts):
-        answer = result.answers[seat]
-        lines.append(f"  solver_{seat}    {escape(str(verdict))}  reward {result.solver_rewards[seat]:+.2f}")
-        if answer is not None:
-            lines += _indent(answer.text)
+        said = _said(verdict, "correct", "wrong", "no readable answer")
+        lines.append(f"  solver_{seat}    {said}, reward {result.solver_rewards[seat]:+.2f}")
+        lines += _answer_lines(result.answers[seat])
     if result.solve_rate is not None:
-        lines.append(f"  solve rate  {result.solve_rate:.2f}")
+        solved = sum(verdict.ok for verdict in result.attempt_verdicts)
+        lines.append(f"  {solved} of {len(result.attempt_verdicts)} solved it")
     return "\n".join(lines)
+
+
+def _proposal_lines(result: RoundResult) -> list[str]:
+    said = _said(result.proposal_verdict, "a valid problem", "an invalid problem", "no readable proposal")
+    lines = [f"  proposer_0  {said}, reward {result.proposer_reward:+.2f}"]
+    if result.problem is not None:
+        return lines + _problem_lines(result.problem)
+    if result.proposal is not None:
+        lines += _indent(result.proposal.program)
+        lines += [line for given in result.proposal.inputs for line in _indent(f"input {given}")]
+    return lines
 
 
 def _problem_lines(problem: Problem) -> list[str]:
     lines = _indent(problem.program)
-    for place, (given, gives) in enumerate(zip(problem.inputs, problem.outputs, strict=True)):
-        hidden = problem.task is Task.INDUCTION and place >= problem.n_visible
-        lines += _indent(f"f{given} = {gives}" + ("  (hidden)" if hidden else ""))
-    return lines + (_indent(f"message: {problem.message}") if problem.message else [])
+    pairs = list(zip(problem.inputs, problem.outputs, strict=True))
+    if problem.task is not Task.INDUCTION:
+        (given, gives) = pairs[0]
+        return [*lines, *_indent(f"{_call(given)} == {gives}    <- {_ASKED[problem.task]}")]
+    for place, (given, gives) in enumerate(pairs):
+        lines += _indent(f"{_call(given)} == {gives}    <- {'shown' if place < problem.n_visible else 'hidden'}")
+    return [*lines, *_indent(f"hint: {problem.message}"), *_indent("the program is asked for")]
+
+
+def _answer_lines(answer: Answer | None) -> list[str]:
+    return [] if answer is None else _indent(answer.text)
+
+
+def _call(given: str) -> str:
+    """Return the call that a literal of an argument tuple stands for."""
+    return f"f{given[:-2]})" if given.endswith(",)") else f"f{given}"
+
+
+def _said(verdict: Verdict, good: str, bad: str, unreadable: str) -> str:
+    """Return a verdict in words, with its status and detail where the words do not say all."""
+    if verdict.ok:
+        return good
+    if verdict.status is Status.WRONG:
+        return bad
+    return f"{unreadable if verdict.status is Status.FORMAT else bad} ({escape(str(verdict))})"
 
 
 def _indent(text: str) -> list[str]:

@@ -1,15 +1,32 @@
-"""The text game as a PettingZoo AEC environment.
+"""The text game for PettingZoo: one agent after the other (`env`) or phase by phase (`parallel_env`).
 
-Owns the face: agents, spaces, observations, infos, and when which reward is seen. Rules are in `game`, judgement in
-`verifier`. Reading rewards: the proposer's arrives after the solvers acted, at its next `last()` or at its dead step.
+| fact | text_v0 |
+|---|---|
+| import | `from populora_env import text_v0` |
+| agents | `proposer_0`, and `solver_0` to `solver_{G-1}` (`solver_seats`, default 4) |
+| action space | `UnicodeText()`: every `str` is legal; what cannot be read costs the format reward |
+| observation space | `Dict(observation: Box(0, 1, (11,), float32), prompt: UnicodeText())`, alike for all agents |
+| state | `Box(0, 1, (11 * (G + 1),), float32)`: the observation vectors of all agents |
+| rewards | solver: +1 correct, -0.5 wrong, -1 unreadable; proposer: 1 - rho at a solve rate 0 < rho < 1, else 0; \
+-1 invalid |
+| turns (AEC) | proposer, then each solver in turn; after an invalid proposal the proposer again |
+| steps (parallel) | propose, then solve; after an invalid proposal propose again; who waits passes `""` |
+| episode | `rounds` (or `max_cycles`, default 3) rounds; all agents live to the end, then terminate together |
+| keyword arguments | `rounds`, `solver_seats`, `tasks`, `references`, `induction_inputs`, `reward`, `style`, \
+`config`, `verifier`, `render_mode` |
+| render modes | `ansi`, `human` |
+| seeding | `reset(seed=...)`; the same seed and actions give the same episode on every machine |
+
+Owns the AEC face: whose turn it is and when which reward is seen. Rules are in `game`, judgement in `verifier`, what
+agents see in `text_agents`. Reading rewards: the proposer's arrives after the solvers acted, at its next `last()` or at
+its dead step.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,65 +34,71 @@ from gymnasium import logger, spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from populora_env import features
-from populora_env.config import GameConfig, VerifierConfig
+from populora_env import text_agents
+from populora_env.config import GameConfig
 from populora_env.game import Game, Phase, Round, RoundResult
-from populora_env.play import Judge, judge_attempts, judge_proposals
-from populora_env.rendering import render_round
-from populora_env.rewards import reward_parts
+from populora_env.judging import HeldJudge, Judge, judge_attempts, judge_proposals
+from populora_env.rules import Rules, make_config
 from populora_env.spaces import UnicodeText
-from populora_env.types import Message, Observation, Role, Task
-from populora_env.verifier import Verifier
+from populora_env.text_agents import PROPOSER, VECTOR_SIZE, Outcome, TextObservation, as_observation
+from populora_env.text_parallel import TextParallelEnv
 
-PROPOSER = "proposer_0"
-"""The proposer's agent name; solvers are `solver_0`, `solver_1`, ..."""
-
-RENDER_MODES = ("ansi", "human")
-
-_ROLES, _TASKS = tuple(Role), tuple(Task)
-VECTOR_SIZE = len(_ROLES) + len(_TASKS) + 2 + features.SIZE
-"""Numbers in an observation: role and task one-hot, whether it is the agent's turn, the share of rounds played, and the
-mean features of the programs that the agent is shown."""
-
-TextObservation = dict[str, Any]
-"""`observation`: float32 [VECTOR_SIZE] in [0, 1]; `prompt`: the text to act on, empty while there is nothing to do."""
+__all__ = [
+    "PROPOSER",
+    "VECTOR_SIZE",
+    "TextEnv",
+    "TextObservation",
+    "TextParallelEnv",
+    "as_observation",
+    "env",
+    "parallel_env",
+    "raw_env",
+]
 
 
 def env(
     *,
     config: GameConfig | None = None,
     verifier: Judge | None = None,
-    max_cycles: int | None = None,
     render_mode: str | None = None,
+    **rules: Unpack[Rules],
 ) -> OrderEnforcingWrapper[str, TextObservation, str]:
-    """Return the text game with PettingZoo's check of the calling order; arguments as for `TextEnv`."""
-    return OrderEnforcingWrapper(
-        raw_env(config=config, verifier=verifier, max_cycles=max_cycles, render_mode=render_mode)
-    )
+    """Return the text game with PettingZoo's check of the calling order.
+
+    Args:
+        config: Rules of the game; None means the default rules.
+        verifier: See `TextEnv`.
+        render_mode: See `TextEnv`.
+        **rules: The rules that differ from `config`'s, e.g. `rounds=5, solver_seats=2, tasks=("deduction",)`; all
+            names are in `populora_env.rules.Rules`.
+
+    Raises:
+        TypeError: There is no such rule.
+        ValueError: A rule or the render mode is out of range.
+    """
+    return OrderEnforcingWrapper(raw_env(config=config, verifier=verifier, render_mode=render_mode, **rules))
 
 
 def raw_env(
     *,
     config: GameConfig | None = None,
     verifier: Judge | None = None,
-    max_cycles: int | None = None,
     render_mode: str | None = None,
+    **rules: Unpack[Rules],
 ) -> TextEnv:
-    """Return the bare text game; arguments as for `TextEnv`."""
-    rules = GameConfig() if config is None else config
-    if max_cycles is not None:
-        rules = replace(rules, rounds=max_cycles)
-    return TextEnv(config=rules, verifier=verifier, render_mode=render_mode)
+    """Return the bare text game; arguments as for `env`."""
+    return TextEnv(config=make_config(config, rules), verifier=verifier, render_mode=render_mode)
 
 
-def as_observation(seen: TextObservation, info: dict[str, Any]) -> Observation:
-    """Return what `last()` gave as a `Policy` takes it, so that any policy can take any seat."""
-    return Observation(
-        role=Role(info["role"]),
-        task=Task(info["task"]),
-        prompt=seen["prompt"],
-        messages=tuple(Message(**message) for message in info["messages"]),
-    )
+def parallel_env(
+    *,
+    config: GameConfig | None = None,
+    verifier: Judge | None = None,
+    render_mode: str | None = None,
+    **rules: Unpack[Rules],
+) -> TextParallelEnv:
+    """Return the text game in which the agents of one phase act at once; arguments as for `env`."""
+    return TextParallelEnv(config=make_config(config, rules), verifier=verifier, render_mode=render_mode)
 
 
 class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # PettingZoo is untyped
@@ -87,7 +110,7 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (PettingZoo's own attribute)
         "name": "populora_text_v0",
-        "render_modes": list(RENDER_MODES),
+        "render_modes": list(text_agents.RENDER_MODES),
         "is_parallelizable": False,
     }
 
@@ -112,18 +135,16 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
             ValueError: Unknown render mode.
         """
         super().__init__()
-        if render_mode is not None and render_mode not in RENDER_MODES:
-            raise ValueError(f"`render_mode` must be None or one of {RENDER_MODES}, got {render_mode!r}")
+        text_agents.check_render_mode(render_mode)
         self.config = config
         self.render_mode = render_mode
-        self.solvers = tuple(f"solver_{seat}" for seat in range(config.solver_seats))
-        self.possible_agents = [PROPOSER, *self.solvers]
-        self.observation_spaces = {agent: _observation_space(config) for agent in self.possible_agents}
-        self.action_spaces = {agent: UnicodeText(config, role=_role(agent)) for agent in self.possible_agents}
-        self._own_verifier: Verifier | None = None
-        if verifier is None:
-            verifier = self._own_verifier = Verifier(VerifierConfig(max_answer_chars=config.max_answer_chars))
-        self._judge = verifier
+        self.possible_agents = text_agents.agent_names(config)
+        self.observation_spaces = {agent: text_agents.observation_space(config) for agent in self.possible_agents}
+        self.action_spaces = {
+            agent: UnicodeText(config, role=text_agents.role_of(agent)) for agent in self.possible_agents
+        }
+        self.state_space = text_agents.state_space(config)
+        self._held = HeldJudge(verifier, config)
         self._on_settled = on_settled
         self._seeds: np.random.Generator | None = None
 
@@ -146,8 +167,7 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self._outcomes: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self._parts: dict[str, dict[str, float]] = {agent: {} for agent in self.agents}
+        self._outcomes: dict[str, Outcome] = {}
         self._skip_agent_selection = None
         self._refresh()
 
@@ -165,7 +185,7 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
             raise ValueError(f"an action of {agent} must be a str, got {type(action).__name__}")
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards[agent] = 0.0
-        self._outcomes[agent], self._parts[agent] = {}, {}
+        self._outcomes.pop(agent, None)
         current = self.game.round
         self._act(current, agent, action)
         if current.settled:
@@ -177,15 +197,18 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
 
     def observe(self, agent: str) -> TextObservation:
         """Return what `agent` may know now. Pure; never shows a solver what is asked for."""
-        seen = self._seen(agent)
-        return {"observation": self._vector(agent, seen), "prompt": "" if seen is None else seen.prompt}
+        return text_agents.observe(self.game, agent, acts=agent == self.agent_selection)
+
+    def state(self) -> npt.NDArray[np.float32]:
+        """Return the observation vectors of all agents, float32 [agents * VECTOR_SIZE]."""
+        return text_agents.state(self.game, (self.agent_selection,))
 
     def render(self) -> str | None:
         """Return (`ansi`) or write (`human`) the last settled round and what the game waits for."""
         if self.render_mode is None:
             logger.warn("render() needs a `render_mode`, e.g. env(render_mode='ansi')")
             return None
-        text = self._picture()
+        text = text_agents.picture(self.game, self.agent_selection)
         if self.render_mode == "ansi":
             return text
         sys.stdout.write(text + "\n")
@@ -193,25 +216,20 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
 
     def close(self) -> None:
         """End the verifier's processes, if it is the environment's own; a later episode starts new ones."""
-        if self._own_verifier is not None:
-            self._own_verifier.close()
+        self._held.close()
 
     def _act(self, current: Round, agent: str, action: str) -> None:
         if agent == PROPOSER:
             current.propose(action)
-            judge_proposals([current], self._judge)
+            judge_proposals([current], self._held.judge)
         else:
             current.attempt(action)
-            judge_attempts([current], self._judge)
+            judge_attempts([current], self._held.judge)
 
     def _settle(self, result: RoundResult) -> None:
-        common = {"round": len(self.game.results) - 1, "task": str(result.task), "solve_rate": result.solve_rate}
-        settled = [(PROPOSER, result.proposal_verdict, result.proposer_reward)]
-        settled += zip(self.solvers, result.attempt_verdicts, result.solver_rewards, strict=False)
-        for agent, verdict, reward in settled:
-            self.rewards[agent] = reward
-            self._outcomes[agent] = common | {"verdict": str(verdict), "reward": reward}
-            self._parts[agent] = reward_parts(_role(agent), verdict, reward)
+        told = text_agents.outcomes(result, number=len(self.game.results) - 1)
+        self._outcomes |= told
+        self.rewards |= {agent: outcome.reward for agent, outcome in told.items()}
         if self.game.over:
             self.terminations = dict.fromkeys(self.agents, True)
 
@@ -219,57 +237,6 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         """Point to the agent whose turn it is, and bring the infos up to date."""
         current = self.game.round
         proposing = self.game.over or current.phase is Phase.PROPOSE
-        self.agent_selection = PROPOSER if proposing else self.solvers[current.seat]
-        self.action_spaces[self.agent_selection].asked = self._seen(self.agent_selection)
-        self.infos = {agent: self._info(agent) for agent in self.agents}
-
-    def _info(self, agent: str) -> dict[str, Any]:
-        seen = self._seen(agent)
-        messages = () if seen is None else seen.messages
-        return {
-            "role": str(_role(agent)),
-            "task": str(self.game.round.task),
-            "round": self.game.round_index,
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
-            "outcome": dict(self._outcomes[agent]),
-            "reward_parts": dict(self._parts[agent]),
-        }
-
-    def _seen(self, agent: str) -> Observation | None:
-        """Return what the agent has to act on in this round, or will once it is its turn; None if nothing."""
-        current = self.game.round
-        if self.game.over:
-            return None
-        if agent == PROPOSER:
-            return current.proposer_observation() if current.phase is Phase.PROPOSE else None
-        if current.phase is Phase.ATTEMPT and self.solvers.index(agent) >= current.seat:
-            return current.solver_observation()
-        return None
-
-    def _vector(self, agent: str, seen: Observation | None) -> npt.NDArray[np.float32]:
-        role, current = _role(agent), self.game.round
-        acts = seen is not None and agent == self.agent_selection
-        progress = len(self.game.results) / self.config.rounds
-        flags = [role is each for each in _ROLES] + [current.task is each for each in _TASKS] + [acts, progress]
-        shown = () if seen is None else current.shown_programs(role)
-        return np.concatenate([np.array(flags, dtype=np.float32), features.mean_scaled(shown)])
-
-    def _picture(self) -> str:
-        lines = []
-        if self.game.results:
-            lines.append(render_round(self.game.results[-1], number=len(self.game.results)))
-        if self.game.over:
-            lines.append(f"game over after {self.config.rounds} rounds")
-        else:
-            place = f"round {self.game.round_index + 1} of {self.config.rounds}"
-            lines.append(f"{place}: {self.game.round.task}, waiting for {self.agent_selection}")
-        return "\n".join(lines)
-
-
-def _role(agent: str) -> Role:
-    return Role.PROPOSER if agent == PROPOSER else Role.SOLVER
-
-
-def _observation_space(config: GameConfig) -> spaces.Dict:
-    vector = spaces.Box(low=0.0, high=1.0, shape=(VECTOR_SIZE,), dtype=np.float32)
-    return spaces.Dict({"observation": vector, "prompt": UnicodeText(config)})
+        self.agent_selection = self.possible_agents[0 if proposing else 1 + current.seat]
+        self.action_spaces[self.agent_selection].asked = text_agents.seen_by(self.game, self.agent_selection)
+        self.infos = {agent: text_agents.describe(self.game, agent, self._outcomes.get(agent)) for agent in self.agents}

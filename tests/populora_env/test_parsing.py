@@ -13,7 +13,7 @@ from populora_env.parsing import MAX_MESSAGE_CHARS, parse_answer, parse_proposal
 from populora_env.prompts import get_style
 from populora_env.types import Answer, Malformed, Problem, Proposal, Task
 
-STYLES: tuple[StyleName, ...] = ("compact", "chat")
+STYLES: tuple[StyleName, ...] = ("compact", "chat", "few_shot")
 REFERENCE = Problem(
     problem_id="r", task=Task.DEDUCTION, program="def f(a):\n    return a", inputs=("(1,)",), outputs=("1",)
 )
@@ -39,7 +39,9 @@ def test_what_a_style_writes_is_read_back(style: StyleName, task: Task) -> None:
         written = Proposal(task=task, program=problem.program, inputs=problem.inputs, message=problem.message)
         text = get_style(style).write_proposal(written)
         assert parse_proposal(text, task=task, references=[problem], config=config(style)) == written
-        gold = problem.program if task is Task.INDUCTION else problem.outputs[0]
+        gold = {Task.DEDUCTION: problem.outputs[0], Task.ABDUCTION: problem.inputs[0], Task.INDUCTION: problem.program}[
+            task
+        ]
         given_answer = Answer(task=task, text=gold)
         assert answer(get_style(style).write_answer(given_answer), task, style) == given_answer
 
@@ -101,6 +103,7 @@ def test_texts_without_an_answer_are_malformed(text: str) -> None:
 def test_texts_without_a_proposal_are_malformed(text: str) -> None:
     assert isinstance(propose(text), Malformed)
     assert isinstance(propose(text, style="chat"), Malformed)
+    assert isinstance(propose(text, style="few_shot"), Malformed)
 
 
 def test_wrong_number_of_inputs_or_a_long_message_is_malformed() -> None:
@@ -115,6 +118,74 @@ def test_a_mark_inside_a_stored_program_cannot_stand_on_a_line_of_its_own() -> N
     parsed = propose(text)
     assert isinstance(parsed, Proposal)
     assert "<answer>" not in [line.strip() for line in parsed.program.split("\n")]
+
+
+PROGRAM = "def f(a, b):\n    return a + b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```python\n{PROGRAM}\n\nf('x', 'y')\n```",
+        f"Sure:\n\n```py\n{PROGRAM}\n\nprint(f('x', 'y'))  # xy\n```\nDone.",
+        f"```python\nold\n```\n```python\n{PROGRAM}\nf('x', 'y')\nf(1, 2)\n```",
+        f"```python\n{PROGRAM}\nf('x', 'y')",
+    ],
+    ids=["plain", "printed", "last block, first call", "cut by a stop string"],
+)
+def test_a_block_with_a_call_is_a_proposal(text: str) -> None:
+    expected = Proposal(task=Task.DEDUCTION, program=PROGRAM, inputs=("('x', 'y')",))
+    assert propose(text, style="few_shot") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROGRAM + "\nf(1, 2)",
+        f"```python\n{PROGRAM}\n```",
+        f"```python\n{PROGRAM}\nf(1, 2)\nx = 1\n```",
+        f"```python\n{PROGRAM}\ng(1, 2)\n```",
+        f"```python\n{PROGRAM}\nf(a=1, b=2)\n```",
+        f"```python\n{PROGRAM}\nf(*(1, 2))\n```",
+        f"```python\n{PROGRAM}\nf(1,\n```",
+        "```python\nf(1)\n" + "(" * 5000 + "\n```",
+    ],
+)
+def test_blocks_without_a_call_of_literals_by_position_are_malformed(text: str) -> None:
+    assert isinstance(propose(text, style="few_shot"), Malformed)
+
+
+def test_arguments_that_are_no_literals_are_read_and_left_to_the_verifier() -> None:
+    parsed = propose(f"```python\n{PROGRAM}\nf(open('x'), 1)\n```", style="few_shot")
+    assert isinstance(parsed, Proposal)
+    assert parsed.inputs == ("(open('x'), 1)",)
+
+
+def test_an_induction_proposal_of_calls() -> None:
+    calls = "\n".join(f"f({number})" for number in range(6))
+    parsed = propose(f"```python\n# gives\n#  it back\n{calls}\n```", Task.INDUCTION, "few_shot")
+    assert parsed == Proposal(
+        task=Task.INDUCTION,
+        program=REFERENCE.program,
+        inputs=("(0,)", "(1,)", "(2,)", "(3,)"),
+        message="gives it back",
+    )
+    for text in (calls, f"# {'m' * 513}\n{calls}", "# hint\nf(1)\nf(2)\nf(3)"):
+        assert isinstance(propose(f"```python\n{text}\n```", Task.INDUCTION, "few_shot"), Malformed)
+
+
+def test_answers_as_calls_and_blocks() -> None:
+    def read(text: str, task: Task) -> str | None:
+        parsed = answer(text, task, "few_shot")
+        return parsed.text if isinstance(parsed, Answer) else None
+
+    assert read("```output\n[1, 2]\n```", Task.DEDUCTION) == "[1, 2]"
+    assert read("```python\nf([1], 2)\n```", Task.ABDUCTION) == "([1], 2)"
+    assert read("```python\nf()\n```", Task.ABDUCTION) == "()"
+    assert read(f"```python\n{PROGRAM}\n\nprint(f(1, 2))\n```", Task.INDUCTION) == PROGRAM
+    assert read("```python\n([1], 2)\n```", Task.ABDUCTION) is None
+    assert read("```python\nf(1)\n```", Task.DEDUCTION) is None
+    assert read("```python\nf(1)\n```", Task.INDUCTION) is None
 
 
 def test_an_induction_proposal_without_a_reference_is_the_callers_mistake() -> None:

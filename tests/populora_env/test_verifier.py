@@ -65,6 +65,8 @@ def test_inputs_and_outputs_come_back_in_canonical_form(verifier: Verifier) -> N
     )
 
 
+UNSTABLE = "nondeterministic|inadmissible:unanswerable"
+"""A bit of an address may be the same in all zygotes; restated, it still shows."""
 COUNTING = (
     "kept = []\ndef f(x):\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n        {act}\n"
     "    def more():\n        pass\n"
@@ -111,12 +113,12 @@ COLLECTED = (
         (propose(f("list({'a', 'b'})")), "nondeterministic"),
         (propose(f("list(x)"), "({'a', 'b'},)"), "nondeterministic"),
         (propose(f("list({'a': 1, 'b': 2}.keys() & {'a': 1, 'b': 1}.keys())")), "nondeterministic"),
-        (propose(f("repr(object())", "")), "nondeterministic"),
-        (propose(f("repr(object())[-5:]", "")), "nondeterministic"),
-        (propose(f("repr(lambda: 1)[-5:]", "")), "nondeterministic"),
-        (propose(f("repr(iter([]))[-5:]", "")), "nondeterministic"),
-        (propose(f("sum(map(ord, repr(object()))) % 2")), "nondeterministic"),
-        (propose(f("int(repr(lambda: 1)[-5], 16) % 2")), "nondeterministic"),
+        (propose(f("repr(object())", "")), UNSTABLE),
+        (propose(f("repr(object())[-5:]", "")), UNSTABLE),
+        (propose(f("repr(lambda: 1)[-5:]", "")), UNSTABLE),
+        (propose(f("repr(iter([]))[-5:]", "")), UNSTABLE),
+        (propose(f("sum(map(ord, repr(object()))) % 2")), UNSTABLE),
+        (propose(f("int(repr(lambda: 1)[-5], 16) % 2")), UNSTABLE),
         (propose(COUNTING.format(act="g()", error="RecursionError")), "nondeterministic"),
         (propose(COUNTING.format(act="g()", error="Exception")), "nondeterministic"),
         (
@@ -124,7 +126,7 @@ COLLECTED = (
             "nondeterministic",
         ),
         (propose(NESTING), "nondeterministic|timeout"),
-        (propose(COLLECTED), "memory"),
+        (propose(COLLECTED), "memory|timeout"),
         (propose(f(f"'{'{:' * 4000}{'}' * 4000}'.format(x)")), "inadmissible:format"),
         (propose(f("f(x - 1) if x else 0"), "(600,)"), "error:RecursionError"),
         (propose(f("f(x - 1) if x else 0"), "(300,)"), "ok"),

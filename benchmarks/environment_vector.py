@@ -1,0 +1,169 @@
+"""What stepping many games together gains: `make_vec` beside the same games stepped one by one, in one run.
+
+    python benchmarks/environment_vector.py [--json] [--rounds N]
+
+The mix is solve-only: all three tasks, and problems that the verifier knows already, so that only new answers are
+judged. Both sides play the same games with the same answers, each with a verifier of its own, in turn; medians over the
+rounds. `zygotes_busy` is the CPU time of the zygotes and their children (/proc) over the wall clock of the calls to the
+verifier times the number of zygotes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import statistics
+import time
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from populora_env.config import GameConfig
+from populora_env.seats import fitting_proposal, random_answer
+from populora_env.solo_envs import SolverEnv
+from populora_env.types import Answer, Observation, Problem, Proposal, ProposalVerdict, Task, Verdict
+from populora_env.vector import make_vec
+from populora_env.verifier import Verifier
+
+GAMES = 64
+STEPS = 6
+"""Of a round; two episodes."""
+_CONFIG = GameConfig(solver_seats=1, references=1, seed_problems=8)
+_WARM_UP = 15
+"""Steps after which every problem has been seen."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (default: 5)")
+    arguments = parser.parse_args()
+    figures = vector_figures(arguments.rounds)
+    if arguments.json:
+        print(json.dumps(figures))
+        return
+    print(f"steps a second, median of {arguments.rounds} rounds, {GAMES} games")
+    print(f"  together       {figures['steps_per_s']['vec64']:8.0f}")
+    print(f"  one by one     {figures['steps_per_s']['one_by_one']:8.0f}")
+    print(f"  ratio          {figures['ratios']['vec64_vs_one_by_one']:8.2f}")
+    print(f"  zygotes busy   {figures['zygotes_busy']:8.2f}")
+
+
+def vector_figures(rounds: int) -> dict[str, Any]:
+    """Return the medians over so many rounds, the ratio among them."""
+    with Verifier() as together:
+        zygotes = _children()
+        with Verifier() as alone:
+            return _measure(rounds, TimedJudge(together), alone, zygotes)
+
+
+def _measure(rounds: int, together: TimedJudge, alone: Verifier, zygotes: Sequence[int]) -> dict[str, Any]:
+    vector = make_vec(GAMES, config=_CONFIG, proposer=known_problem, verifier=together)
+    single = [SolverEnv(config=_CONFIG, proposer=known_problem, verifier=alone) for _ in range(GAMES)]
+    _, infos = vector.reset(seed=0)
+    for place, env in enumerate(single):
+        env.reset(seed=place)
+    for _ in range(_WARM_UP):
+        infos = vector.step([""] * GAMES)[4]
+        _step_each(single, [""] * GAMES)
+    rng = np.random.default_rng(0)
+    vector_s, single_s, busy = [], [], []
+    for _ in range(rounds):
+        together.wall_s, cpu_s, spent = 0.0, sum(map(_cpu_s, zygotes)), [0.0, 0.0]
+        for _ in range(STEPS):
+            actions = [random_answer(rng, Task(task), _CONFIG) for task in infos["task"]]
+            began = time.perf_counter()
+            _, rewards, _, _, infos = vector.step(actions)
+            between = time.perf_counter()
+            alike = _step_each(single, actions) == rewards.tolist()
+            spent = [spent[0] + between - began, spent[1] + time.perf_counter() - between]
+            if not alike:
+                raise RuntimeError("expected both sides to be paid the same")
+        busy.append((sum(map(_cpu_s, zygotes)) - cpu_s) / (together.wall_s * len(zygotes)))
+        vector_s.append(spent[0])
+        single_s.append(spent[1])
+    steps = GAMES * STEPS
+    return {
+        "ratios": {
+            "vec64_vs_one_by_one": statistics.median(one / many for one, many in zip(single_s, vector_s, strict=True))
+        },
+        "zygotes_busy": statistics.median(busy),
+        "steps_per_s": {
+            "vec64": steps / statistics.median(vector_s),
+            "one_by_one": steps / statistics.median(single_s),
+        },
+        "zygotes": len(zygotes),
+        "rounds": rounds,
+    }
+
+
+def known_problem(observation: Observation) -> str:
+    """Propose what is shown once more; of induction, always the same inputs for the same program."""
+    return _known_problem(observation.task, observation.prompt, observation)
+
+
+@functools.cache
+def _known_problem(task: Task, prompt: str, observation: Observation) -> str:
+    if task is Task.INDUCTION:
+        return fitting_proposal(np.random.default_rng(zlib.crc32(prompt.encode())), observation, _CONFIG)
+    return "<answer>\n" + prompt.split("\n", 1)[1].rstrip("\n")
+
+
+class TimedJudge:
+    """A verifier with a clock on its calls."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        """Pass everything on to `verifier`."""
+        self._verifier = verifier
+        self.wall_s = 0.0
+
+    def check_proposals(self, proposals: Sequence[Proposal]) -> list[ProposalVerdict]:
+        """Judge proposals."""
+        began = time.perf_counter()
+        verdicts = self._verifier.check_proposals(proposals)
+        self.wall_s += time.perf_counter() - began
+        return verdicts
+
+    def check_answers(self, attempts: Sequence[tuple[Problem, Answer]]) -> list[Verdict]:
+        """Judge answers."""
+        began = time.perf_counter()
+        verdicts = self._verifier.check_answers(attempts)
+        self.wall_s += time.perf_counter() - began
+        return verdicts
+
+
+def _step_each(envs: Sequence[SolverEnv], actions: Sequence[str]) -> list[float]:
+    rewards = []
+    for env, action in zip(envs, actions, strict=True):
+        _, reward, terminated, _, _ = env.step(action)
+        rewards.append(reward)
+        if terminated:
+            env.reset()
+    return rewards
+
+
+def _children() -> list[int]:
+    """Return the processes that this one started."""
+    return [int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()]
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the CPU time of a process, of its living descendants, and of those it has waited for."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        below = [
+            int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()
+        ]
+    except OSError:  # it has ended, and its parent has its time
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(map(_cpu_s, below))
+
+
+if __name__ == "__main__":
+    main()

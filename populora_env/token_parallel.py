@@ -1,0 +1,89 @@
+"""The game in tokens with all agents at every step: the proposer writes, then all solvers at once.
+
+Owns the parallel face: whose tokens are read and what each step returns. The AEC face and the makers of both are in
+`token_v0`, what they share in `token_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pettingzoo import ParallelEnv
+
+from populora_env.config import GameConfig
+from populora_env.game import RoundResult
+from populora_env.judging import Judge
+from populora_env.text_agents import RENDER_MODES
+from populora_env.token_rewards import RewardMode
+from populora_env.token_table import MAX_TOKENS, TokenObservation, TokenTable, read_token
+
+_Seen = tuple[dict[str, TokenObservation], dict[str, dict[str, Any]]]
+_Stepped = tuple[
+    dict[str, TokenObservation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+]
+
+
+class TokenParallelEnv(TokenTable, ParallelEnv[str, TokenObservation, int]):  # type: ignore[misc]  # PettingZoo is untyped
+    """All agents at every step: who does not write passes NOOP. The solvers write their answers at the same time."""
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  (PettingZoo's own attribute)
+        "name": "populora_token_v0",
+        "render_modes": list(RENDER_MODES),
+    }
+
+    def __init__(
+        self,
+        *,
+        config: GameConfig,
+        verifier: Judge | None = None,
+        reward_mode: RewardMode = "individual",
+        max_tokens: int = MAX_TOKENS,
+        render_mode: str | None = None,
+        on_settled: Callable[[RoundResult], None] | None = None,
+    ) -> None:
+        """Make the environment; arguments as for `TokenTable`."""
+        super().__init__(
+            config=config,
+            verifier=verifier,
+            reward_mode=reward_mode,
+            max_tokens=max_tokens,
+            render_mode=render_mode,
+            together=True,
+            on_settled=on_settled,
+        )
+        self.agents: list[str] = []
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> _Seen:
+        """Begin an episode. With `seed`, it and all later ones without are fixed; `options` are not used."""
+        del options
+        self._deal(seed)
+        return self._observations(), dict(self.infos)
+
+    def step(self, actions: Mapping[str, int]) -> _Stepped:
+        """Take a token of each agent that writes; the actions of the others are ignored and may be left out.
+
+        Raises:
+            ValueError: The episode is over, or an agent that writes has no token for an action.
+        """
+        if not self.agents:
+            raise ValueError("the episode is over; call reset() first")
+        writing = [self.possible_agents[place] for place in self.table.writing]
+        tokens = [read_token(agent, actions.get(agent)) for agent in writing]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        finished = [self._act(agent, token) for agent, token in zip(writing, tokens, strict=True)]
+        result = None
+        if any(finished):
+            result = self._go_on()
+        else:
+            self._tell(*writing)
+        seen = self._observations()
+        told = (self.rewards, self.terminations, self.truncations, dict(self.infos))
+        if self.table.game.over:
+            self.agents = []
+        if result is not None and self.render_mode == "human":
+            self.render()
+        return (seen, *told)
+
+    def _observations(self) -> dict[str, TokenObservation]:
+        return {agent: self.observe(agent) for agent in self.agents}

@@ -1,0 +1,55 @@
+"""Tests of `populora_env.judging`: any number of rounds, one call to the judge."""
+
+import pytest
+from scripted_judge import ScriptedJudge, answer_text, proposal_text
+
+from populora_env.config import GameConfig
+from populora_env.game import Round
+from populora_env.judging import judge_attempts, judge_proposals, play_round
+from populora_env.types import Task
+
+CONFIG = GameConfig(solver_seats=2)
+
+
+def open_round():
+    return Round(task=Task.DEDUCTION, references=(), config=CONFIG)
+
+
+def always(text):
+    return lambda _: text
+
+
+def result_of(proposal, *answers):
+    solvers = [always(text) for text in answers]
+    return play_round(open_round(), proposer=always(proposal), solvers=solvers, judge=ScriptedJudge())
+
+
+def test_a_round_is_played_by_policies():
+    result = result_of(proposal_text(), answer_text("'right'"), answer_text("3"))
+    assert (result.solve_rate, result.proposer_reward, result.solver_rewards) == (0.5, 0.5, (1.0, -0.5))
+    assert result_of("nonsense", "", "").proposer_reward == -1.0
+    assert result_of(proposal_text("return invalid"), "", "").proposer_reward == -1.0
+    with pytest.raises(ValueError, match="must hold 2"):
+        result_of(proposal_text(), "")
+
+
+def test_a_batch_is_judged_in_one_call_and_agrees_with_single_rounds():
+    proposals = [proposal_text(), "nonsense", proposal_text("return invalid"), proposal_text("return 1")]
+    answers = [answer_text("'right'"), "nonsense"]
+    judge, rounds = ScriptedJudge(), [open_round() for _ in proposals]
+    for item, text in zip(rounds, proposals, strict=True):
+        item.propose(text)
+    judge_proposals(rounds, judge)
+    for item in rounds:
+        for text in answers if not item.settled else ():
+            item.attempt(text)
+    judge_attempts(rounds, judge)
+    assert judge.calls == [("proposals", 3), ("answers", 2)]
+    assert [item.result() for item in rounds] == [result_of(text, *answers) for text in proposals]
+
+
+def test_nothing_to_judge_asks_nobody():
+    judge = ScriptedJudge()
+    judge_proposals([open_round()], judge)
+    judge_attempts([open_round()], judge)
+    assert judge.calls == []

@@ -1,0 +1,35 @@
+"""Ways to play the token face in tests: random, by script, and programs drawn by hypothesis."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from populora_env.token_derivation import derive_program_and_input
+from populora_env.token_grammar import Token
+from populora_env.token_printing import print_program, read_argument
+from populora_env.token_seeds import finish_randomly
+
+ADD_ONE = (Token.TAKES_INT, Token.RETURN, Token.ADD, Token.DIGIT_1)
+"""def f(x): return x + 1"""
+
+
+def derived_program():
+    """Programs of the grammar, as random play writes them."""
+
+    def derive(seed):
+        derivation = derive_program_and_input(24, 16)
+        finish_randomly(derivation, np.random.default_rng(seed))
+        return print_program(derivation.done[0])
+
+    return st.integers(0, 2**32).map(derive)
+
+
+def input_tokens(*values):
+    """Return the tokens of arguments, one after the other."""
+    return [token for value in values for token in read_argument(f"({value!r},)")[1]]
+
+
+def random_episode(env, rng):
+    """Play an AEC episode with legal tokens drawn from `rng`; `env` has been reset."""
+    while env.agents:
+        observation, _, terminated, _, _ = env.last()
+        env.step(None if terminated else int(rng.choice(np.flatnonzero(observation["action_mask"]))))
