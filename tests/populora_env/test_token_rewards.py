@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from populora_env.config import RewardConfig
 from populora_env.game import RoundResult
 from populora_env.rewards import proposer_reward, solve_rate, solver_reward
-from populora_env.token_rewards import REWARD_MODES, shared_rewards
+from populora_env.token_rewards import shared_rewards
 from populora_env.types import Status, Task, Verdict
 
 STATUSES = st.sampled_from([Status.OK, Status.WRONG, Status.FORMAT])
@@ -72,11 +72,11 @@ def test_zero_sum_adds_up_to_exactly_0_in_any_order(statuses, numbers):
 
 
 def test_an_invalid_proposal_is_never_better_than_the_worst_valid_one_by_default():
-    outcomes = itertools.product([Status.OK, Status.WRONG, Status.FORMAT], repeat=3)
-    for mode in REWARD_MODES:
+    """In `team` it may be: there the solvers' failures count as the proposer's."""
+    outcomes = list(itertools.product([Status.OK, Status.WRONG, Status.FORMAT], repeat=3))
+    for mode in ("individual", "zero_sum"):
         worst = min(shared_rewards(settled(statuses), mode, 3)[0] for statuses in outcomes)
-        outcomes = itertools.product([Status.OK, Status.WRONG, Status.FORMAT], repeat=3)
-        assert shared_rewards(INVALID, mode, 3)[0] <= worst or mode == "team"
+        assert shared_rewards(INVALID, mode, 3)[0] <= worst
 
 
 def test_unknown_modes_are_refused():
