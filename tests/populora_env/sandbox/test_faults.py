@@ -67,10 +67,15 @@ class Meanwhile:
     def _run(self) -> None:
         while not self._stop.wait(0.005):
             with contextlib.suppress(OSError):
-                if self._act(descendants(os.getpid())):
+                if self._act(set(filter(is_of_a_zygote, descendants(os.getpid())))):
                     self.times += 1
                     if self._once:
                         return
+
+
+def is_of_a_zygote(pid: int) -> bool:
+    """Return whether a process is a zygote or a child of one, and not somebody else's below this one."""
+    return b"zygote.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def kill_children(pids: set[int]) -> bool:
@@ -124,7 +129,7 @@ def limit(pids: set[int], kind: int) -> bool:
 
 def require_limits_of_others(act: Callable[[set[int]], bool]) -> None:
     try:
-        act(descendants(os.getpid()))
+        act(set(filter(is_of_a_zygote, descendants(os.getpid()))))
     except PermissionError:
         pytest.skip("the limits of other users' processes cannot be set here; the test of an ordinary user does it")
 
@@ -167,7 +172,7 @@ def test_where_no_zygote_can_fork_there_is_no_verdict(pool: Pool, act: Callable[
 def test_a_zygote_that_stands_still_is_replaced(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "_SLACK_S", 0.5)
     monkeypatch.setattr("populora_env.sandbox.pool._POLL_S", 0.2)
-    for pid in descendants(os.getpid()):
+    for pid in filter(is_of_a_zygote, descendants(os.getpid())):
         os.kill(pid, signal.SIGSTOP)
     quick = Job(program="def f(x):\n    return x + 1\n", inputs=(encode((0,)),), cpu_s=0.5, wall_s=0.5)
     assert values(pool.run([quick] * 2)) == [1, 1]
