@@ -75,7 +75,9 @@ class Meanwhile:
 
 def is_of_a_zygote(pid: int) -> bool:
     """Return whether a process is a zygote or a child of one, and not somebody else's below this one."""
-    return b"zygote.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    with contextlib.suppress(OSError):
+        return b"zygote.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def kill_children(pids: set[int]) -> bool:
