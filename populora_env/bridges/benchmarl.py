@@ -1,6 +1,6 @@
 """BenchMARL: the token game as a task, with the agents in the groups `proposers` and `solvers`.
 
-Owns the `TaskClass`. BenchMARL 1.5 pins torchrl < 0.12, so it wants an environment of its own.
+Owns the `TaskClass`. BenchMARL 1.5 pins torchrl < 0.12: give it an environment of its own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from populora_env.bridges.torchrl import torchrl_env
 try:
     from benchmarl.environments.common import TaskClass
 except ImportError as error:
-    raise ImportError(
-        "populora_env.bridges.benchmarl needs BenchMARL: pip install 'populora-league[benchmarl]'"
-    ) from error
+    raise ImportError("populora_env.bridges.benchmarl needs BenchMARL: pip install benchmarl") from error
 
 
 def token_task(**arguments: Any) -> TokenTask:

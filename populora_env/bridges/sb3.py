@@ -20,7 +20,7 @@ from pettingzoo import ParallelEnv
 try:
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
-    raise ImportError("populora_env.bridges.sb3 needs sb3-contrib: pip install 'populora-league[sb3]'") from error
+    raise ImportError("populora_env.bridges.sb3 needs sb3-contrib: pip install 'populora-league[bridges]'") from error
 
 _Rows = dict[str, Any]
 

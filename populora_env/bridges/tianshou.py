@@ -15,7 +15,7 @@ try:
     from tianshou.env import PettingZooEnv
 except ImportError as error:
     raise ImportError(
-        "populora_env.bridges.tianshou needs Tianshou 2: pip install 'populora-league[tianshou]'"
+        "populora_env.bridges.tianshou needs Tianshou 2: pip install 'populora-league[bridges]'"
     ) from error
 
 

@@ -15,7 +15,7 @@ from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
 try:
     from torchrl.envs import PettingZooWrapper
 except ImportError as error:
-    raise ImportError("populora_env.bridges.torchrl needs TorchRL: pip install 'populora-league[torchrl]'") from error
+    raise ImportError("populora_env.bridges.torchrl needs TorchRL: pip install 'populora-league[bridges]'") from error
 
 PROPOSERS, SOLVERS = "proposers", "solvers"
 

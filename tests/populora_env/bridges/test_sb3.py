@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("sb3_contrib", reason="needs the extra `sb3`")
+pytest.importorskip("sb3_contrib", reason="needs the extra `bridges`")
 
 from sb3_contrib import MaskablePPO
 
@@ -95,7 +95,7 @@ def test_what_has_no_mask_is_refused(verifier: Verifier) -> None:
 
 
 def test_supersuit_takes_the_parallel_face_as_it_is(verifier: Verifier) -> None:
-    supersuit = pytest.importorskip("supersuit", reason="needs the extra `sb3`")
+    supersuit = pytest.importorskip("supersuit", reason="needs the extra `bridges`")
     env = supersuit.pettingzoo_env_to_vec_env_v1(token_v0.parallel_env(config=CONFIG, verifier=verifier))
     rng = np.random.default_rng(1)
     seen, _ = env.reset(seed=3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than all that is computed here
-pytest.importorskip("tianshou", reason="needs the extra `tianshou`")
+pytest.importorskip("tianshou", reason="needs the extra `bridges`")
 
 from tianshou.algorithm import DQN, MARLRandomDiscreteMaskedOffPolicyAlgorithm
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy

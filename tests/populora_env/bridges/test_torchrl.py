@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torchrl", reason="needs the extra `torchrl`")
+pytest.importorskip("torchrl", reason="needs the extra `bridges`")
 
 from torchrl.envs.utils import check_env_specs
 
