@@ -52,7 +52,7 @@ ATTACKS = {
         f("os.write(3, b'V\\0\\1\\0\\0' + b'x' * 65535)\nwhile True: pass", "import os\n"),
         "timeout",
     ),
-    "huge_write": (f("libc.write(3, b'x' * (1 << 26), 1 << 26)", LIBC), "bad_frame"),
+    "huge_write": (f("libc.write(3, b'x' * (1 << 20), 1 << 20)", LIBC), "bad_frame"),
     "wait_with_high_bits": (
         f(f"libc.syscall({202 if X86 else 98}, ctypes.byref(ctypes.c_int()), ctypes.c_long(1 << 32), 0, 0)", LIBC),
         "forbidden",
