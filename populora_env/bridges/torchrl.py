@@ -1,7 +1,7 @@
 """TorchRL: the token game as an `EnvBase`, with the agents in the groups `proposers` and `solvers`.
 
 Owns which switches of TorchRL's own PettingZoo wrapper our environments need, and what it must not see. The text faces
-can't be wrapped: TorchRL has no spec for a `Text` action.
+can't be wrapped: TorchRL does not pass a `Text` action on.
 """
 
 from __future__ import annotations
