@@ -13,8 +13,8 @@ from torch import Tensor
 _KEY_BITS = 128
 _BLOCK = 1024
 """Tokens whose weights are summed before they are cumulated: a float64 sum over a whole large vocabulary is slow."""
-_LIKELY = 64
-"""Tokens among which the nucleus is looked for before all of them are sorted."""
+_LIKELY = (64, 2048)
+"""Most likely tokens among which the nucleus is looked for before all of them are sorted, which takes long."""
 
 
 def uniforms(seed: int, count: int) -> NDArray[np.float64]:
@@ -58,19 +58,19 @@ def choose_tokens(
 
 def _least_in_nucleus(weights: Tensor, total: Tensor, top_p: Tensor) -> Tensor:
     """Return [R, 1]: the weight of the least likely token of the nucleus; 0 where `top_p` is 1."""
-    wanted = (top_p[:, None] * total).double()
-    least, mass = _weight_at(weights.topk(min(_LIKELY, weights.shape[1]), dim=-1).values, wanted)
-    wide = torch.nonzero((mass < wanted).squeeze(1) & (top_p < 1)).squeeze(1)
-    if len(wide):
-        least[wide], _ = _weight_at(weights[wide].sort(dim=-1, descending=True).values, wanted[wide])
-    return torch.where(top_p[:, None] < 1, least, 0.0)
-
-
-def _weight_at(descending: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weight that brings the sum up to `wanted`, else the last one, and the whole sum; all [R, 1]."""
-    mass = descending.cumsum(dim=-1, dtype=torch.float64)
-    last = torch.searchsorted(mass, wanted).clamp_(max=descending.shape[1] - 1)
-    return descending.gather(1, last), mass[:, -1:]
+    least = torch.zeros_like(total)
+    left = torch.nonzero(top_p < 1).squeeze(1)
+    for size in (*_LIKELY, weights.shape[1]):
+        if not len(left):
+            break
+        some = weights if len(left) == len(weights) else weights[left]
+        likely = some.topk(min(size, weights.shape[1]), dim=-1).values
+        mass = likely.cumsum(dim=-1, dtype=torch.float64)
+        wanted = (top_p[left, None] * total[left]).double()
+        last = torch.searchsorted(mass, wanted).clamp_(max=likely.shape[1] - 1)
+        least[left] = likely.gather(1, last)
+        left = left[(mass[:, -1:] < wanted).squeeze(1)]
+    return least
 
 
 def _inverse_cdf(weights: Tensor, draws: Tensor) -> Tensor:

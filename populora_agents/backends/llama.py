@@ -11,6 +11,7 @@ Symbols: R rows, S active slots, n rows a slot after padding, H key heads, g que
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from torch.nn import functional
 from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen2ForCausalLM, Qwen3ForCausalLM
 
 from populora_agents.backends.joint_maps import JointMaps, active_deltas
-from populora_agents.backends.sessions import Prompts, forward, left_padded
+from populora_agents.backends.sessions import Prompts, arguments, left_padded
 from populora_agents.backends.shared_prefix import SharedPrefix
 from populora_agents.batching import positions
 from populora_agents.routing import plan_rows
@@ -154,7 +155,10 @@ def _read(model: PreTrainedModel, stack: AdapterStack | None, prompts: Prompts) 
     for places in chunks:
         ids, known = left_padded([prompts.ids[place] for place in places], model.device)
         cache = DynamicCache(config=config)
-        logits.append(forward(model, stack, (ids, known, positions(known)), cache, prompts.slots[places]))
+        with nullcontext() if stack is None else stack.route(prompts.slots[places]):
+            hidden = inner(**arguments(inner, (ids, known, positions(known)), cache)).last_hidden_state[:, -1]
+            # Two dimensions: a batch of single columns would have torch copy the head's weights once a row.
+            logits.append(model.lm_head(hidden))
         index = torch.tensor(places, device=model.device)
         filled: Any = cache.layers
         for layer, key, value in zip(filled, keys, values, strict=True):

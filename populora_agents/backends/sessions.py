@@ -106,13 +106,16 @@ def forward(
         cache: Of the columns before; the new ones are added.
         slots: int64 [R].
     """
-    ids, mask, places = columns
-    arguments: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
-    arguments[cache_argument(type(model).forward)] = cache
     with nullcontext() if stack is None else stack.route(slots):
-        output = model(use_cache=True, logits_to_keep=1, **arguments)
-    logits: Tensor = output.logits[:, -1]
+        logits: Tensor = model(logits_to_keep=1, **arguments(model, columns, cache)).logits[:, -1]
     return logits
+
+
+def arguments(model: PreTrainedModel, columns: tuple[Tensor, Tensor, Tensor], cache: Cache) -> dict[str, Any]:
+    """Return what `model`, or the model inside of one, is called with; see `forward`."""
+    ids, mask, places = columns
+    named = {"input_ids": ids, "attention_mask": mask, "position_ids": places, "use_cache": True}
+    return {**named, cache_argument(type(model).forward): cache}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import pytest
 
 from league.config import RunConfig, known, make_game, resolve
 from league.options import EvolveOptions, GameOptions, LearnOptions, MachineOptions, PlayOptions
-from populora_agents.config import LARGE, NANO, LoraConfig
+from populora_agents.config import LARGE, NANO, SMALL, LoraConfig
 from populora_env.config import GameConfig, VerifierConfig
 from populora_env.types import Task
 
@@ -23,7 +23,7 @@ def nones(value: Any, where: str = "") -> list[str]:
     return [name for field in fields(value) for name in nones(getattr(value, field.name), f"{where}.{field.name}")]
 
 
-@pytest.mark.parametrize("preset", [NANO, LARGE])
+@pytest.mark.parametrize("preset", [NANO, SMALL, LARGE])
 def test_a_resolved_configuration_has_no_none_but_out_and_game_by_preset(preset: Any) -> None:
     config = resolve(RunConfig(), preset, OPERATORS)
     assert nones(config) == [".out"]
@@ -32,6 +32,7 @@ def test_a_resolved_configuration_has_no_none_but_out_and_game_by_preset(preset:
     assert game == make_game(config, None)
     assert game.rounds == 3 * preset.proposals
     assert config.steps == preset.steps
+    assert (config.play.temperature, config.play.top_p) == (preset.temperature, preset.top_p)
     assert config.evolve.operators == ("svd_perturb", "layer_select")
     assert resolve(config, LARGE, OPERATORS) == config
 
@@ -82,6 +83,8 @@ def test_every_field_of_the_layers_below_can_be_set() -> None:
         (lambda: PlayOptions(attempts=0), "`attempts`"),
         (lambda: PlayOptions(temperature=0.0), "`temperature`"),
         (lambda: PlayOptions(temperature=float("nan")), "`temperature`"),
+        (lambda: PlayOptions(top_p=0.0), "`top_p`"),
+        (lambda: PlayOptions(top_p=1.5), "`top_p` must be at most 1"),
         (lambda: LearnOptions(lora_rank=0), "`lora_rank`"),
         (lambda: LearnOptions(teacher_learning_rate=-1.0), "`teacher_learning_rate`"),
         (lambda: LearnOptions(targets=()), "`targets`"),

@@ -28,7 +28,7 @@ from populora_env.types import Observation, Role, Status, Task
 
 GAME = GameConfig(seed_problems=24, solver_seats=3)
 PLAY = PlayOptions(groups=2, proposals=4)
-SAMPLING = Sampling(seed=3, proposal_tokens=400, answer_tokens=200, temperature=1.0)
+SAMPLING = Sampling(seed=3, proposal_tokens=400, answer_tokens=200, temperature=0.9, top_p=0.95, stop=("never said",))
 
 
 def match(number: int, step: int = 1) -> Match:
@@ -80,6 +80,8 @@ def test_a_step_is_two_batches_and_two_calls_of_the_judge(verifier: Any) -> None
     assert {str(request.adapter) for request in proposals} == {"teacher_0@2", "teacher_1@2"}
     assert {str(request.adapter) for request in attempts} == {"student_0@5", "student_1@5"}
     assert all(request.max_new_tokens == 400 for request in proposals)
+    ways = {(request.temperature, request.top_p, request.stop) for request in (*proposals, *attempts)}
+    assert ways == {(0.9, 0.95, ("never said",))}
     for played in valid:
         assert [seat.group_id for seat in played.solvers] == [played.proposal_id] * 3
         assert [seat.number for seat in played.solvers] == [0, 1, 2]

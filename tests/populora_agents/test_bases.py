@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 from huggingface_hub.errors import RepositoryNotFoundError
-from tiny_bases import make_model, make_tokenizer
+from tiny_bases import CHAT_TEMPLATE, make_model, make_tokenizer
 
 from populora_agents import bases
 from populora_agents.bases import BaseError, load_base, preset_of
-from populora_agents.config import LARGE, NANO
+from populora_agents.config import LARGE, NANO, SMALL
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,21 @@ def test_the_preset_may_be_given_or_named_in_the_folder(folder: Path) -> None:
     assert load_base(str(folder)).preset is NANO
     assert preset_of(str(folder)) is NANO
     assert preset_of("Qwen/Qwen2.5-Coder-7B-Instruct") is LARGE
+
+
+@pytest.mark.parametrize("in_settings", [False, True])
+def test_a_small_model_that_chats_gets_the_small_preset(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, in_settings: bool
+) -> None:
+    assert load_base(str(folder)).preset is preset_of(str(folder)) is LARGE
+    if in_settings:
+        path = folder / "tokenizer_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": CHAT_TEMPLATE}))
+    else:
+        (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
+    assert load_base(str(folder)).preset is preset_of(str(folder)) is SMALL
+    monkeypatch.setattr(bases, "_LARGE_FROM", 1000)
+    assert load_base(str(folder)).preset is preset_of(str(folder)) is LARGE
 
 
 def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,15 @@ def test_the_nucleus_by_hand(top_p: float, left: list[int]) -> None:
     torch.testing.assert_close(logprobs, logits[0].log_softmax(0)[tokens])
 
 
+def test_a_wide_nucleus_is_found_in_a_large_vocabulary() -> None:
+    # Equal steps: token k has 3000 - k shares of 3000 * 3001 / 2, so half of the probability lies in the first 879.
+    logits = torch.arange(3000, 0, -1).double().log().float().expand(4, 3000)
+    top_p = torch.tensor([0.5, 0.02, 0.999, 1.0])
+    tokens, _ = choose_tokens(logits, torch.ones(4), torch.full((4,), 1 - 1e-12, dtype=torch.float64), top_p)
+    shares = (3000 - np.arange(3000)).cumsum() / (3000 * 3001 / 2)
+    assert tokens.tolist() == [int(np.searchsorted(shares, share)) for share in (0.5, 0.02, 0.999)] + [2999]
+
+
 def test_rows_cut_and_not_cut_stand_side_by_side() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(40, 300, generator=generator)
