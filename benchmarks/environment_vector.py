@@ -4,8 +4,9 @@
 
 The mix is solve-only: all three tasks, and problems that the verifier knows already, so that only new answers are
 judged. Both sides play the same games with the same answers, each with a verifier of its own, in turn; medians over the
-rounds. `zygotes_busy` is the CPU time of the zygotes and their children (/proc) over the wall clock of the calls to the
-verifier times the number of zygotes.
+rounds. `zygotes_busy` is the share of the verify phase (the wall clock of the calls to the verifier) in which a zygote
+has work that it has not answered, the mean over the zygotes; it does not hang on what else the machine does.
+`zygotes_cpu` is the CPU time of the zygotes and their children (/proc) over the same clock, which does.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import time
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from populora_env.config import GameConfig
+from populora_env.sandbox.queues import Load
+from populora_env.sandbox.worker import Worker
 from populora_env.seats import fitting_proposal, random_answer
 from populora_env.solo_envs import SolverEnv
 from populora_env.types import Answer, Observation, Problem, Proposal, ProposalVerdict, Task, Verdict
@@ -53,17 +56,20 @@ def main() -> None:
     print(f"  one by one     {figures['steps_per_s']['one_by_one']:8.0f}")
     print(f"  ratio          {figures['ratios']['vec64_vs_one_by_one']:8.2f}")
     print(f"  zygotes busy   {figures['zygotes_busy']:8.2f}")
+    print(f"  zygotes' CPU   {figures['zygotes_cpu']:8.2f}")
 
 
 def vector_figures(rounds: int) -> dict[str, Any]:
     """Return the medians over so many rounds, the ratio among them."""
-    with Verifier() as together:
+    with WorkClock() as clock, Verifier() as together:
         zygotes = _children()
         with Verifier() as alone:
-            return _measure(rounds, TimedJudge(together), alone, zygotes)
+            return _measure(rounds, TimedJudge(together), alone, zygotes, clock)
 
 
-def _measure(rounds: int, together: TimedJudge, alone: Verifier, zygotes: Sequence[int]) -> dict[str, Any]:
+def _measure(
+    rounds: int, together: TimedJudge, alone: Verifier, zygotes: Sequence[int], clock: WorkClock
+) -> dict[str, Any]:
     vector = make_vec(GAMES, config=_CONFIG, proposer=known_problem, verifier=together)
     single = [SolverEnv(config=_CONFIG, proposer=known_problem, verifier=alone) for _ in range(GAMES)]
     _, infos = vector.reset(seed=0)
@@ -73,9 +79,10 @@ def _measure(rounds: int, together: TimedJudge, alone: Verifier, zygotes: Sequen
         infos = vector.step([""] * GAMES)[4]
         _step_each(single, [""] * GAMES)
     rng = np.random.default_rng(0)
-    vector_s, single_s, busy = [], [], []
+    vector_s, single_s, busy, cpu = [], [], [], []
     for _ in range(rounds):
-        together.wall_s, cpu_s, spent = 0.0, sum(map(_cpu_s, zygotes)), [0.0, 0.0]
+        together.wall_s, spent = 0.0, [0.0, 0.0]
+        work_s, cpu_s = clock.work_s(zygotes), sum(map(_cpu_s, zygotes))
         for _ in range(STEPS):
             actions = [random_answer(rng, Task(task), _CONFIG) for task in infos["task"]]
             began = time.perf_counter()
@@ -85,7 +92,9 @@ def _measure(rounds: int, together: TimedJudge, alone: Verifier, zygotes: Sequen
             spent = [spent[0] + between - began, spent[1] + time.perf_counter() - between]
             if not alike:
                 raise RuntimeError("expected both sides to be paid the same")
-        busy.append((sum(map(_cpu_s, zygotes)) - cpu_s) / (together.wall_s * len(zygotes)))
+        phase_s = together.wall_s * len(zygotes)
+        busy.append((clock.work_s(zygotes) - work_s) / phase_s)
+        cpu.append((sum(map(_cpu_s, zygotes)) - cpu_s) / phase_s)
         vector_s.append(spent[0])
         single_s.append(spent[1])
     steps = GAMES * STEPS
@@ -94,6 +103,7 @@ def _measure(rounds: int, together: TimedJudge, alone: Verifier, zygotes: Sequen
             "vec64_vs_one_by_one": statistics.median(one / many for one, many in zip(single_s, vector_s, strict=True))
         },
         "zygotes_busy": statistics.median(busy),
+        "zygotes_cpu": statistics.median(cpu),
         "steps_per_s": {
             "vec64": steps / statistics.median(vector_s),
             "one_by_one": steps / statistics.median(single_s),
@@ -136,6 +146,43 @@ class TimedJudge:
         verdicts = self._verifier.check_answers(attempts)
         self.wall_s += time.perf_counter() - began
         return verdicts
+
+
+class WorkClock:
+    """How long each zygote has had work: from the first job given to an idle one to the last answer taken from it."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._since: dict[int, float] = {}
+        self._work_s: dict[int, float] = {}
+
+    def __enter__(self) -> Self:
+        """Watch the handing out of jobs."""
+        self._send, self._turn_to_next = Worker.send, Worker.turn_to_next
+        clock, send, turn_to_next = self, Worker.send, Worker.turn_to_next
+
+        def watched_send(worker: Worker, load: Load) -> None:
+            if not worker.loads:
+                clock._since[worker.pid] = time.perf_counter()
+            send(worker, load)
+
+        def watched_turn(worker: Worker) -> Load:
+            done = turn_to_next(worker)
+            if not worker.loads:
+                worked_s = time.perf_counter() - clock._since[worker.pid]
+                clock._work_s[worker.pid] = clock._work_s.get(worker.pid, 0.0) + worked_s
+            return done
+
+        Worker.send, Worker.turn_to_next = watched_send, watched_turn  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Watch no longer."""
+        Worker.send, Worker.turn_to_next = self._send, self._turn_to_next  # type: ignore[method-assign]
+
+    def work_s(self, zygotes: Sequence[int]) -> float:
+        """Return the sum over these zygotes, all idle now, in seconds."""
+        return sum(self._work_s.get(pid, 0.0) for pid in zygotes)
 
 
 def _step_each(envs: Sequence[SolverEnv], actions: Sequence[str]) -> list[float]:

@@ -4,9 +4,9 @@ import pytest
 from scripted_judge import ScriptedJudge, answer_text, proposal_text
 
 from populora_env.config import GameConfig
-from populora_env.game import Round
-from populora_env.judging import judge_attempts, judge_proposals, play_round
-from populora_env.types import Task
+from populora_env.game import Phase, Round
+from populora_env.judging import HeldJudge, judge_attempts, judge_proposals, play_round
+from populora_env.types import ProposalVerdict, Status, Task, Verdict
 
 CONFIG = GameConfig(solver_seats=2)
 
@@ -53,3 +53,30 @@ def test_nothing_to_judge_asks_nobody():
     judge_proposals([open_round()], judge)
     judge_attempts([open_round()], judge)
     assert judge.calls == []
+
+
+def test_a_review_has_the_last_word_and_verdicts_come_back_in_their_places():
+    rounds = [open_round() for _ in range(3)]
+    for item, text in zip(rounds, ["nonsense", proposal_text(), proposal_text("return 1")], strict=True):
+        item.propose(text)
+    refused = ProposalVerdict(verdict=Verdict(status=Status.INADMISSIBLE, detail="rule"), exec_ms=3.0)
+
+    def review(item, verdict):
+        return refused if "return 1" in item.proposal.program else verdict
+
+    first, second, third = judge_proposals(rounds, ScriptedJudge(), review)
+    assert first is None
+    assert second.verdict.ok
+    assert third is refused
+    assert [item.phase for item in rounds] == [Phase.SETTLED, Phase.ATTEMPT, Phase.SETTLED]
+    assert rounds[2].result().proposal_verdict == refused.verdict
+
+
+def test_a_shared_judge_is_left_open_and_an_own_one_has_the_rules_of_the_game():
+    judge = ScriptedJudge()
+    held = HeldJudge(judge, CONFIG)
+    held.close()
+    assert (held.judge, judge.closed) == (judge, 0)
+    own = HeldJudge(None, GameConfig(max_answer_chars=99))
+    assert own.judge.config.max_answer_chars == 99
+    own.close()

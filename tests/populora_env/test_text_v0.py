@@ -17,7 +17,7 @@ from scripted_judge import ScriptedJudge, answer_text, induction_text, proposal_
 
 import populora_env
 from populora_env import text_v0
-from populora_env.config import GameConfig
+from populora_env.config import GameConfig, RewardConfig
 from populora_env.text_v0 import PROPOSER, VECTOR_SIZE, TextEnv, as_observation
 from populora_env.types import Task
 from populora_env.verifier import Verifier
@@ -372,6 +372,12 @@ def test_names_and_settings():
     assert env.possible_agents == ["proposer_0", "solver_0", "solver_1"]
     assert env.unwrapped.config.rounds == 7
     assert str(env) == "populora_text_v0"
+    plain = text_v0.raw_env(solver_seats=2, rounds=5, tasks=("deduction",), references=1, reward="linear")
+    assert plain.config == GameConfig(
+        solver_seats=2, rounds=5, tasks=DEDUCTION, references=1, rewards=RewardConfig(scheme="linear")
+    )
+    with pytest.raises(TypeError, match="expected rules among"):
+        text_v0.env(solvers=2)
     with pytest.raises(ValueError, match="render_mode"):
         text_v0.env(render_mode="rgb_array")
     with pytest.raises(ValueError, match="rounds"):
