@@ -34,15 +34,15 @@ from populora_agents.stack import AdapterStack
 
 ModelName = Literal["nano", "qwen_slice"]
 MEMBERS = 8
+QWEN_SHAPES: dict[str, Any] = {
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+}
+"""Of the blocks of Qwen2.5-7B."""
 QWEN_SLICE = Qwen2Config(
-    vocab_size=512,
-    hidden_size=3584,
-    intermediate_size=18944,
-    num_hidden_layers=4,
-    num_attention_heads=28,
-    num_key_value_heads=4,
-    max_position_embeddings=1024,
-    tie_word_embeddings=True,
+    **QWEN_SHAPES, vocab_size=512, num_hidden_layers=4, max_position_embeddings=1024, tie_word_embeddings=True
 )
 """Four layers of Qwen2.5-7B's shapes, 0.9 billion parameters, with a small vocabulary."""
 
@@ -138,25 +138,19 @@ def _timed(way: Callable[[], object]) -> float:
 
 
 def _base(model: ModelName) -> PreTrainedModel:
-    if model == "nano":
-        return load_base("nano").model
-    dtype = _faster_dtype()
+    return load_base("nano").model if model == "nano" else random_qwen(QWEN_SLICE, _faster_dtype())
+
+
+def random_qwen(config: Qwen2Config, dtype: torch.dtype, device: str = "cpu") -> PreTrainedModel:
+    """Return a model of random weights, the same every time."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
-        with torch.device("meta"):
-            slice_: PreTrainedModel = Qwen2ForCausalLM(QWEN_SLICE)
-        slice_.to_empty(device="cpu")
+        with torch.random.fork_rng(), torch.device(device):
+            torch.manual_seed(0)
+            return Qwen2ForCausalLM(config).eval()
     finally:
         torch.set_default_dtype(before)
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for name, parameter in slice_.named_parameters():
-            parameter.normal_(std=0.02, generator=generator) if "norm" not in name else parameter.fill_(1.0)
-    slice_.model.rotary_emb = type(slice_.model.rotary_emb)(QWEN_SLICE)
-    slice_.tie_weights()
-    slice_.eval()
-    return slice_
 
 
 def _faster_dtype() -> torch.dtype:

@@ -16,14 +16,15 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from generation import LORA, MEMBERS, QWEN_SLICE, ModelName, measure_generation
+from generation import LORA, MEMBERS, QWEN_SHAPES, QWEN_SLICE, ModelName, measure_generation, random_qwen
 from torch import nn
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import Qwen2Config
 
 from league.machine import prepare_torch
 from populora_agents.bases import load_base
@@ -34,15 +35,7 @@ from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
 from populora_agents.types import Rollout, UpdateRule
 
-QWEN_7B = Qwen2Config(
-    vocab_size=152064,
-    hidden_size=3584,
-    intermediate_size=18944,
-    num_hidden_layers=28,
-    num_attention_heads=28,
-    num_key_value_heads=4,
-    max_position_embeddings=32768,
-)
+QWEN_7B = Qwen2Config(**QWEN_SHAPES, vocab_size=152064, num_hidden_layers=28, max_position_embeddings=32768)
 SLOTS = {f"member_{slot}": slot for slot in range(MEMBERS)}
 RATES = dict.fromkeys(SLOTS, 1e-3)
 PARTS = ("nano", "slice", "generation", "memory", "gpu")
@@ -119,7 +112,7 @@ def measure_nano(rounds: int) -> dict[str, Mapping[str, float]]:
 def measure_slice(rounds: int) -> dict[str, Mapping[str, float]]:
     """Time updates of 8 x 1 rows of 24 tokens on four layers of Qwen2.5-7B's shapes, in float32 on a CPU."""
     lora = LORA["qwen_slice"]
-    eight = _stack(_random(QWEN_SLICE, torch.float32, "cpu"), lora, MEMBERS)
+    eight = _stack(random_qwen(QWEN_SLICE, torch.float32, "cpu"), lora, MEMBERS)
     one = _stack(eight.bare_model(), lora, 1)
     rows = rollouts(1, prompt_tokens=16, new_tokens=8, vocabulary=QWEN_SLICE.vocab_size)
     alone = [_of_member_0(rollout) for rollout in rows]
@@ -136,7 +129,7 @@ def measure_gpu(rounds: int) -> dict[str, Mapping[str, float]]:
     if not torch.cuda.is_available():
         raise SystemExit("the part `gpu` needs a CUDA device")
     lora = LORA["qwen_slice"]
-    eight = _stack(_random(QWEN_7B, torch.bfloat16, "cuda"), lora, MEMBERS)
+    eight = _stack(random_qwen(QWEN_7B, torch.bfloat16, "cuda"), lora, MEMBERS)
     one = _stack(eight.bare_model(), lora, 1)
     rows = rollouts(8, prompt_tokens=512, new_tokens=512, vocabulary=QWEN_7B.vocab_size)
     alone = [_of_member_0(rollout) for rollout in rows]
@@ -191,15 +184,7 @@ def rollouts(rows: int, *, prompt_tokens: int, new_tokens: int, vocabulary: int,
 
 
 def _of_member_0(rollout: Rollout) -> Rollout:
-    return Rollout(
-        member_id="member_0",
-        batch=rollout.batch,
-        group_id=f"{rollout.member_id}/{rollout.group_id}",
-        prompt_ids=rollout.prompt_ids,
-        token_ids=rollout.token_ids,
-        logprobs=rollout.logprobs,
-        reward=rollout.reward,
-    )
+    return replace(rollout, member_id="member_0", group_id=f"{rollout.member_id}/{rollout.group_id}")
 
 
 def _train_twice(members: int, rows_a_member: int, checkpointing: bool) -> float:
@@ -216,16 +201,6 @@ def _train_twice(members: int, rows_a_member: int, checkpointing: bool) -> float
     # Not `ru_maxrss`, which a new program inherits from the process that started it.
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-
-
-def _random(config: Qwen2Config, dtype: torch.dtype, device: str) -> nn.Module:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        with torch.device(device):
-            return Qwen2ForCausalLM(config).eval()
-    finally:
-        torch.set_default_dtype(before)
 
 
 def _stack(model: nn.Module, lora: LoraConfig, members: int) -> AdapterStack:

@@ -87,6 +87,7 @@ def update_metrics(report: UpdateReport) -> dict[str, float]:
 
 def _numbers(update: MemberUpdate) -> Mapping[str, float | None]:
     return {
+        **update.extra,
         "tokens": update.tokens,
         "loss": update.loss,
         "grad_norm": update.grad_norm,
@@ -95,7 +96,6 @@ def _numbers(update: MemberUpdate) -> Mapping[str, float | None]:
         "entropy_estimate": update.entropy_estimate,
         "logprob_gap": update.logprob_gap,
         "kl": update.kl,
-        **update.extra,
     }
 
 

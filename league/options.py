@@ -6,7 +6,7 @@ Owns what one group can check alone. What hangs together across groups, and what
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import tyro
 
@@ -16,6 +16,12 @@ from populora_env.config import RewardConfig, StyleName
 FLAT = tyro.conf.arg(name="")
 """Mark of a group whose flags carry no prefix."""
 
+
+def _choices(names: object) -> str:
+    """Return how a flag shows the values of a `Literal`."""
+    return "{" + ",".join(get_args(names)) + "}"
+
+
 _HINT = "(default: the base's preset)"
 PresetInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=_HINT)]
 PresetFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint=_HINT)]
@@ -23,14 +29,14 @@ PresetNames = Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME [NAM
 PresetLength = Annotated[
     LengthHandling | None,
     tyro.conf.arg(
-        metavar="{token_mean,sequence_mean,constant}",
+        metavar=_choices(LengthHandling),
         help_behavior_hint="(default: constant for dr_grpo, else token_mean)",
     ),
 ]
 PresetLengthConstant = Annotated[
     int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="(default: the longest completion allowed)")
 ]
-PresetStyle = Annotated[StyleName | None, tyro.conf.arg(metavar="{compact,chat,few_shot}", help_behavior_hint=_HINT)]
+PresetStyle = Annotated[StyleName | None, tyro.conf.arg(metavar=_choices(StyleName), help_behavior_hint=_HINT)]
 
 
 def at_least(owner: object, **floors: float) -> None:

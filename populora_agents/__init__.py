@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from populora_agents.bases import Base, BaseError, load_base
     from populora_agents.config import LoraConfig, Preset, TrainerConfig
     from populora_agents.lora import Adapter, LoraFactors, fresh_adapter, load_adapter, save_adapter
+    from populora_agents.peft_trainer import PeftTrainer
     from populora_agents.policies import LoraPolicy
     from populora_agents.stack import AdapterStack
     from populora_agents.trainer import Trainer
-    from populora_agents.types import AdapterVersion, Backend, Completion, Request, Rollout, UpdateReport
+    from populora_agents.types import AdapterVersion, Backend, Completion, Request, Rollout, UpdateReport, UpdateRule
 
 __all__ = [
     "Adapter",
@@ -26,6 +27,7 @@ __all__ = [
     "LoraConfig",
     "LoraFactors",
     "LoraPolicy",
+    "PeftTrainer",
     "Preset",
     "Request",
     "Rollout",
@@ -33,6 +35,7 @@ __all__ = [
     "Trainer",
     "TrainerConfig",
     "UpdateReport",
+    "UpdateRule",
     "fresh_adapter",
     "load_adapter",
     "load_base",
@@ -44,10 +47,11 @@ _MODULES = {
     "bases": ("Base", "BaseError", "load_base"),
     "config": ("LoraConfig", "Preset", "TrainerConfig"),
     "lora": ("Adapter", "LoraFactors", "fresh_adapter", "load_adapter", "save_adapter"),
+    "peft_trainer": ("PeftTrainer",),
     "policies": ("LoraPolicy",),
     "stack": ("AdapterStack",),
     "trainer": ("Trainer",),
-    "types": ("AdapterVersion", "Backend", "Completion", "Request", "Rollout", "UpdateReport"),
+    "types": ("AdapterVersion", "Backend", "Completion", "Request", "Rollout", "UpdateReport", "UpdateRule"),
 }
 _WHERE = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 

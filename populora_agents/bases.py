@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ import torch
 import transformers
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
-from safetensors import SafetensorError, safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from populora_agents.config import LARGE, NANO, PRESETS, SMALL, Preset
@@ -98,47 +96,10 @@ def load_base(
     return Base(model=model, tokenizer=tokenizer, preset=preset, name=name)
 
 
-def preset_of(name: str) -> Preset:
-    """Return the preset of a base without loading its weights (`load_base` says the same).
-
-    Raises:
-        BaseError: There is no such base in this place; a hub id that is not in the cache gets the large preset.
-    """
-    name = NANO_VERSIONS[-1] if name == "nano" else name
-    folder = _locate(name) or _cached(name)
-    if folder is None:
-        return LARGE
-    _check_folder(name, folder)
-    try:
-        named = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("populora_preset")
-    except (ValueError, AttributeError, OSError) as error:
-        raise BaseError(f"base {name!r}: its config.json is not a JSON object") from error
-    return _choose(name, named, _has_chat_template(folder), _parameters(name, folder))
-
-
 def _choose(name: str, named: object, chats: bool, parameters: int) -> Preset:
     """Return the preset that the folder names, else the one for bases of this kind."""
     kind = NANO if name in NANO_VERSIONS else SMALL if chats and parameters < _LARGE_FROM else LARGE
     return PRESETS.get(str(named), kind)
-
-
-def _has_chat_template(folder: Path) -> bool:
-    if (folder / "chat_template.jinja").is_file():
-        return True
-    settings = folder / "tokenizer_config.json"
-    return settings.is_file() and '"chat_template"' in settings.read_text(encoding="utf-8", errors="replace")
-
-
-def _parameters(name: str, folder: Path) -> int:
-    """Count the parameters in the headers of the weights."""
-    try:
-        count = 0
-        for file in folder.glob("*.safetensors"):
-            with safe_open(file, framework="pt") as tensors:
-                count += sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise BaseError(f"base {name!r}: its weights cannot be read ({_reason(error)})") from error
-    return count
 
 
 def _locate(name: str) -> Path | None:

@@ -130,7 +130,7 @@ def micro_batches(
             yield _collate(rollouts, layer[:width])
             layer = layer[width:]
         chosen += layer
-        if closes and chosen:
+        if closes:
             yield _collate(rollouts, chosen)
             chosen, prompt, completion = [], 0, 0
 

@@ -80,14 +80,14 @@ class Lesson:
         like = scores.logprobs
         sampled = like.new_tensor(np.concatenate([self._rollouts[place].logprobs for place in places]))
         loss, metrics = objective(like, sampled, like.new_tensor(np.repeat(self._advantages[places], counts)))
-        seen = {"entropy": scores.entropies, "gap": (like.detach() - sampled).abs(), **metrics}
+        seen = {**metrics, "entropy": scores.entropies, "gap": (like.detach() - sampled).abs()}
         if reference is not None:
             divergence = kl_k3(like, reference)
             loss = loss + self._kl_coefficient * divergence
             seen["kl"] = divergence.detach()
         loss = loss * like.new_tensor(np.repeat(self._weights[places], counts))
         members = torch.from_numpy(np.repeat(self._numbers[places], counts)).to(like.device)
-        self._note({"loss": loss.detach(), "computed": torch.ones_like(loss, requires_grad=False), **seen}, members)
+        self._note({**seen, "loss": loss.detach(), "computed": torch.ones_like(loss)}, members)
         return loss.sum()
 
     def report(self, grad_norms: Mapping[str, float]) -> dict[str, MemberUpdate]:
@@ -145,8 +145,8 @@ def token_weights(
     Returns:
         float64 [N], 0 where a rollout has no tokens.
     """
-    rollouts = np.bincount(members)[members] if len(members) else members
-    tokens = np.bincount(members, weights=lengths)[members] if len(members) else lengths
+    rollouts = np.bincount(members)[members]
+    tokens = np.bincount(members, weights=lengths)[members]
     divisors = {"token_mean": tokens, "sequence_mean": rollouts * lengths, "constant": rollouts * constant}[length]
     return np.where(lengths > 0, 1.0 / np.maximum(divisors, 1), 0.0)
 

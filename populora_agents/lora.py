@@ -148,7 +148,7 @@ def peft_form(adapter: Adapter, config: LoraConfig, base_name: str) -> tuple[dic
         for name, factor in (("A", adapter[module].A), ("B", adapter[module].B)):
             key = f"base_model.model.{module}.lora_{name}.weight"
             tensors[key] = factor.detach().to("cpu").contiguous()
-    return tensors, _peft_config(config, base_name)
+    return tensors, peft_config(config, base_name)
 
 
 def load_adapter(folder: str | Path) -> tuple[Adapter, LoraConfig]:
@@ -187,7 +187,8 @@ def _check_factors(module: str, factors: LoraFactors, lora_rank: int) -> None:
         raise ValueError(f"{module!r} has factors that are not finite")
 
 
-def _peft_config(config: LoraConfig, base_name: str) -> dict[str, Any]:
+def peft_config(config: LoraConfig, base_name: str) -> dict[str, Any]:
+    """Return the fields of a `peft.LoraConfig`."""
     return {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",

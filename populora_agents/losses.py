@@ -19,6 +19,8 @@ class Objective(Protocol):
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return the loss [N] and, without gradient, metrics [N] by name; neither is reduced.
 
+        `clipped` is reported as `clip_fraction`; a metric named like one of the report's own numbers is dropped.
+
         Args:
             logprobs: float [N] of N sampled tokens, with gradient.
             sampled_logprobs: float [N]: the same when they were sampled.

@@ -91,11 +91,7 @@ class SlotAdamW:
             ValueError: The shapes are those of another stack.
         """
         self._follow_growth()
-        if state["first"].shape != self._first.shape or state["second"].shape != self._second.shape:
-            raise ValueError(
-                f"expected moments {list(self._first.shape)!r}, got {list(state['first'].shape)!r}: "
-                "the state belongs to another stack (slots, rank or targets differ)"
-            )
+        check_moments(state, self._first)
         self._first.copy_(state["first"])
         self._second.copy_(state["second"])
         self._counts.copy_(state["counts"])
@@ -127,7 +123,7 @@ class SlotAdamW:
             root = second.sqrt().div_(roots).add_(config.eps)
             value.addcdiv_(first * steps, root)
             if not neighbours:  # then these are copies
-                for part, moved in zip(parts, (value, first, second), strict=False):
+                for part, moved in zip(parts[:3], (value, first, second), strict=True):
                     part[rows] = moved
 
     def _column(self, numbers: Sequence[float]) -> Tensor:
@@ -142,3 +138,12 @@ class SlotAdamW:
                 torch.cat([moment, moment.new_zeros(more, moment.shape[1])]) for moment in (self._first, self._second)
             )
             self._counts = torch.cat([self._counts, self._counts.new_zeros(more)])
+
+
+def check_moments(state: Mapping[str, Any], like: Tensor) -> None:
+    """Raise ValueError where the moments of `state` are those of another stack."""
+    if state["first"].shape != like.shape or state["second"].shape != like.shape:
+        raise ValueError(
+            f"expected moments {list(like.shape)!r}, got {list(state['first'].shape)!r}: "
+            "the state belongs to another stack (slots, rank or targets differ)"
+        )

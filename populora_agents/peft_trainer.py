@@ -23,7 +23,9 @@ from populora_agents.batching import MicroBatch
 from populora_agents.checkpointing import checkpointed_blocks
 from populora_agents.config import TrainerConfig
 from populora_agents.lesson import Lesson
+from populora_agents.lora import peft_config
 from populora_agents.losses import Objective
+from populora_agents.optimizer import check_moments
 from populora_agents.scoring import Scores, score
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import configured_objective
@@ -38,7 +40,8 @@ class PeftMember:
     def __init__(self, stack: AdapterStack, slot: int, config: TrainerConfig):
         """Wrap modules of its own around the weights of the base."""
         self._stack, self._slot = stack, slot
-        fields = stack.to_peft(slot)[1] | {"inference_mode": False}
+        stack.check_slot(slot)
+        fields = peft_config(stack.config, "") | {"inference_mode": False}
         with torch.random.fork_rng(), warnings.catch_warnings():  # PEFT draws an A of its own, which `pull` replaces
             # PEFT asks transformers 5 for a property by its old name.
             warnings.filterwarnings(
@@ -167,7 +170,12 @@ class PeftTrainer:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave, here or in the fused trainer."""
+        """Take over what `state_dict` gave, here or in the fused trainer.
+
+        Raises:
+            ValueError: The shapes are those of another stack.
+        """
+        check_moments(state, self._stack.values)
         for slot in range(self._stack.slots):
             first, second = (state[name][slot].to(self._stack.device) for name in ("first", "second"))
             self._member(slot).set_moments(first, second, int(state["counts"][slot]))

@@ -43,6 +43,17 @@ class RoutingPlan:
     ends: Tensor | None = None
     """int32 [S]: the row at which each active slot ends; None when rows are not sorted by slot, or bare."""
 
+    def select(self, stacked: Tensor) -> Tensor:
+        """Return the rows of the active slots, [M, ...] to [S, ...]."""
+        if not isinstance(self.slots, slice):
+            return stacked.index_select(0, self.slots)
+        return stacked if self.count == stacked.shape[0] else stacked[self.slots]
+
+    def padded(self, rows: Tensor) -> Tensor:
+        """Return rows [R, ...] at their padded places, [S, n, ...]."""
+        rows = rows if self.gather is None else rows.index_select(0, self.gather)
+        return rows.view(self.count, self.width, *rows.shape[1:])
+
 
 def plan_rows(row_slots: RowSlots, slots: int, device: torch.device | str = "cpu") -> RoutingPlan | None:
     """Sort rows by slot and pad every active slot to the same count.

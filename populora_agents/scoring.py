@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
 from populora_agents.batching import MicroBatch
 
@@ -40,12 +40,16 @@ def can_share_rows(model: nn.Module) -> bool:
     if not isinstance(model, PreTrainedModel):
         return False
     config = model.config.get_text_config()
-    layers = set(getattr(config, "layer_types", None) or ["full_attention"])
     return (
         config.model_type in _SHARING_MODELS
         and config._attn_implementation in _SHARING_ATTENTION
-        and layers == {"full_attention"}
+        and has_full_attention(config)
     )
+
+
+def has_full_attention(config: PretrainedConfig) -> bool:
+    """Return whether no layer has a window, or is of another kind."""
+    return set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
 
 
 def score(model: nn.Module, batch: MicroBatch, *, temperature: float, device: torch.device | str) -> Scores:

@@ -63,7 +63,7 @@ class StackedLinear(nn.Linear):
             return functional.linear(input, self.weight, self.bias)
         if input.shape[0] != plan.rows:
             raise ValueError(f"the route names {plan.rows} rows, the forward has {input.shape[0]}")
-        down, up = (_select(factor, plan.slots).to(input.dtype) for factor in self.factors)
+        down, up = (plan.select(factor).to(input.dtype) for factor in self.factors)
         if self._switch.grouped and plan.ends is not None and self._fits_groups(input):
             output = functional.linear(input, self.weight, self.bias)
             return output + self._grouped(input, down, up, plan.ends).view(output.shape)
@@ -80,13 +80,6 @@ class StackedLinear(nn.Linear):
 
     def _fits_groups(self, input: Tensor) -> bool:
         return is_aligned(input.dtype, self.in_features, self.out_features, self.factors[0].shape[1])
-
-
-def _select(factor: Tensor, slots: slice | Tensor) -> Tensor:
-    """Return the factors of the active slots, [M, ...] to [S, ...]."""
-    if not isinstance(slots, slice):
-        return factor.index_select(0, slots)
-    return factor if slots.stop - slots.start == factor.shape[0] else factor[slots]
 
 
 class AdapterStack:
@@ -181,7 +174,7 @@ class AdapterStack:
         Raises:
             ValueError: The slot, a module or a shape does not fit; nothing is copied then.
         """
-        self._check_slot(slot)
+        self.check_slot(slot)
         if set(adapter) != set(self._layers):
             odd = sorted(set(adapter) ^ set(self._layers))
             raise ValueError(f"`adapter` must hold exactly the stack's modules, they differ in {odd[:4]!r}")
@@ -196,7 +189,7 @@ class AdapterStack:
 
     def reset(self, slot: int) -> None:
         """Empty a slot: it changes nothing then, and has no gradient either, until an adapter is loaded into it."""
-        self._check_slot(slot)
+        self.check_slot(slot)
         self.values[slot].zero_()
         self.gradients[slot].zero_()
 
@@ -216,7 +209,7 @@ class AdapterStack:
 
     def adapter(self, slot: int) -> Adapter:
         """Return a copy of what `slot` holds, on the CPU."""
-        self._check_slot(slot)
+        self.check_slot(slot)
         return {
             path: LoraFactors(A=_copy(layer.factors[0][slot]), B=_copy(layer.factors[1][slot]))
             for path, layer in self._layers.items()
@@ -235,7 +228,8 @@ class AdapterStack:
         shared: dict[int, Any] = {id(part): part for part in (*self.model.parameters(), *self.model.buffers())}
         return copy.deepcopy(self.model, shared | {id(layer): layer.plain() for layer in self._layers.values()})
 
-    def _check_slot(self, slot: int) -> None:
+    def check_slot(self, slot: int) -> None:
+        """Raise ValueError where there is no such slot."""
         if not 0 <= slot < self.slots:
             raise ValueError(f"`slot` must lie in 0..{self.slots - 1}, got {slot!r}")
 

@@ -66,7 +66,7 @@ class _StackedLinear(torch.autograd.Function):
         hidden = torch.bmm(down, source.reshape(plan.count, -1, x.shape[-1]).mT).mul_(scaling)
         ctx.save_for_backward(source, weight, down, up, hidden)
         ctx.scaling, ctx.plan = scaling, plan
-        return _add_padded(output, hidden, up.mT, plan)
+        return add_padded(output, hidden, up.mT, plan)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -79,7 +79,7 @@ class _StackedLinear(torch.autograd.Function):
         to_down = torch.bmm(to_hidden, source.reshape(plan.count, -1, source.shape[-1]))
         to_x = None
         if ctx.needs_input_grad[0]:
-            to_x = _add_padded(gradient.matmul(weight), to_hidden, down, plan)
+            to_x = add_padded(gradient.matmul(weight), to_hidden, down, plan)
         return to_x, None, None, None, to_down, to_up, None, None
 
 
@@ -91,11 +91,13 @@ def _pad(rows: Tensor, plan: RoutingPlan) -> Tensor:
     return routed.new_zeros(plan.count * plan.width, *rows.shape[1:]).index_copy_(0, plan.places, routed)
 
 
-def _add_padded(rows: Tensor, hidden: Tensor, right: Tensor, plan: RoutingPlan) -> Tensor:
-    """Add `hidden^T @ right`, [S, n * T, d] at padded places, to rows [R, ..., d] that nobody else holds."""
+def add_padded(rows: Tensor, hidden: Tensor, right: Tensor, plan: RoutingPlan, alpha: float = 1.0) -> Tensor:
+    """Add `alpha * hidden^T @ right`, [S, n * T, d] at padded places, in place to rows [R, ..., d]."""
     if plan.places is None:
         flat = rows.view(plan.count, -1, rows.shape[-1])
-        flat.baddbmm_(hidden.mT, right)
+        flat.baddbmm_(hidden.mT, right, alpha=alpha)
         return rows
     delta = torch.bmm(hidden.mT, right).view(-1, *rows.shape[1:]).index_select(0, plan.places)
-    return rows.add_(delta) if plan.routed is None else rows.index_add_(0, plan.routed, delta)
+    if plan.routed is None:
+        return rows.add_(delta, alpha=alpha)
+    return rows.index_add_(0, plan.routed, delta, alpha=alpha)

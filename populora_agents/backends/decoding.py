@@ -6,7 +6,7 @@ logits come about is the session's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +76,7 @@ def rows_to_keep(slots: NDArray[np.int64], live: NDArray[np.bool_]) -> NDArray[n
 class Decoder:
     """Completes rows, all together; rows must be sorted by slot, then by prompt."""
 
-    def __init__(self, model: PreTrainedModel, stack: AdapterStack | None, eos_ids: Sequence[int]):
+    def __init__(self, model: PreTrainedModel, stack: AdapterStack | None, eos_ids: Collection[int]):
         """Take the model to decode with, and the stack that serves its slots (None: bare base only)."""
         self._model = model
         self._stack = stack

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from populora_agents.routing import RoutingPlan
 from populora_agents.stack import AdapterStack
+from populora_agents.stacked_product import add_padded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Delta:
 
 def active_deltas(stack: AdapterStack, plan: RoutingPlan) -> dict[nn.Module, Delta]:
     """Return the deltas of the active slots of every adapted module, in the module's own dtype."""
-    factors = [_select(parameter.detach(), plan.slots) for parameter in stack.parameters()]
+    factors = [plan.select(parameter.detach()) for parameter in stack.parameters()]
     deltas: dict[nn.Module, Delta] = {}
     for path, down, up in zip(stack.modules(), factors[::2], factors[1::2], strict=True):
         module = stack.model.get_submodule(path)
@@ -40,10 +41,6 @@ def active_deltas(stack: AdapterStack, plan: RoutingPlan) -> dict[nn.Module, Del
         dtype = module.weight.dtype
         deltas[module] = Delta(down=down.to(dtype), up=up.to(dtype), scaling=stack.config.scaling)
     return deltas
-
-
-def _select(factor: Tensor, slots: slice | Tensor) -> Tensor:
-    return factor[slots] if isinstance(slots, slice) else factor.index_select(0, slots)
 
 
 class JointMaps:
@@ -68,21 +65,8 @@ class JointMaps:
         outputs = [functional.linear(x, linear.weight, linear.bias) for linear in self._linears]
         if self._down is None or plan is None:
             return outputs
-        source = x if plan.gather is None else x.index_select(0, plan.gather)
-        hidden = torch.bmm(source.view(plan.count, plan.width, -1), self._down.mT)
+        hidden = torch.bmm(plan.padded(x), self._down.mT)
         for place, columns, delta in self._deltas:
             part = hidden if len(self._deltas) == 1 else hidden[..., columns]
-            _add(outputs[place], part, delta, plan)
+            add_padded(outputs[place], part.mT, delta.up.mT, plan, delta.scaling)
         return outputs
-
-
-def _add(output: Tensor, hidden: Tensor, delta: Delta, plan: RoutingPlan) -> None:
-    """Add to `output` [R, d_out], in place, what `hidden` [S, n, r] becomes."""
-    if plan.places is None:
-        output.view(plan.count, plan.width, -1).baddbmm_(hidden, delta.up.mT, alpha=delta.scaling)
-        return
-    added = torch.bmm(hidden, delta.up.mT).flatten(0, 1).index_select(0, plan.places)
-    if plan.routed is None:
-        output.add_(added, alpha=delta.scaling)
-    else:
-        output.index_add_(0, plan.routed, added, alpha=delta.scaling)

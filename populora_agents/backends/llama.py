@@ -27,6 +27,7 @@ from populora_agents.backends.sessions import Prompts, arguments, left_padded
 from populora_agents.backends.shared_prefix import SharedPrefix
 from populora_agents.batching import positions
 from populora_agents.routing import plan_rows
+from populora_agents.scoring import has_full_attention
 from populora_agents.stack import AdapterStack, StackedLinear
 
 _CLASSES = (LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
@@ -41,11 +42,10 @@ def is_readable(model: PreTrainedModel) -> bool:
     if type(model) not in _CLASSES:
         return False
     config: Any = model.config
-    kinds = getattr(config, "layer_types", None) or ["full_attention"]
     inner: Any = model.model
     return (
         config.hidden_act == "silu"
-        and set(kinds) == {"full_attention"}
+        and has_full_attention(config)
         and inner.rotary_emb.rope_type in _FIXED_ROTATIONS
         and all(type(module) in (nn.Linear, StackedLinear) for module in _linears(model))
         and not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())

@@ -65,11 +65,11 @@ class SharedPrefix:
         keys, values = self._keys[layer].flatten(0, 1), self._values[layer].flatten(0, 1)
         width = keys.shape[1]
         # All queries of a prompt stand one below the other: [P * H, w * g, D].
-        asked = _gathered(query, plan).transpose(1, 2).flatten(2, 3).flatten(0, 1)
+        asked = plan.padded(query).transpose(1, 2).flatten(2, 3).flatten(0, 1)
         shared = torch.bmm(asked, keys.mT).view(plan.count, -1, plan.width, query.shape[2], width)
         if self._hidden is not None:
             shared.masked_fill_(self._hidden, float("-inf"))
-        scores = torch.cat([shared, _gathered(own, plan).transpose(1, 2)], dim=-1)
+        scores = torch.cat([shared, plan.padded(own).transpose(1, 2)], dim=-1)
         weights = scores.softmax(dim=-1, dtype=torch.promote_types(query.dtype, torch.float32)).to(query.dtype)
         found = torch.bmm(weights[..., :width].flatten(2, 3).flatten(0, 1), values)
         found = _rows(found.view(plan.count, -1, plan.width, query.shape[2], query.shape[3]), plan)
@@ -97,12 +97,6 @@ class SharedPrefix:
         if plan is None:
             raise ValueError("expected at least one row")
         return plan
-
-
-def _gathered(rows: Tensor, plan: RoutingPlan) -> Tensor:
-    """Return rows [R, ...] at their padded places, [P, w, ...]."""
-    rows = rows if plan.gather is None else rows.index_select(0, plan.gather)
-    return rows.view(plan.count, plan.width, *rows.shape[1:])
 
 
 def _rows(padded: Tensor, plan: RoutingPlan) -> Tensor:

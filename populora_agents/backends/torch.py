@@ -41,7 +41,8 @@ class TorchBackend:
         self._slots = slots
         self._batch_tokens = batch_tokens
         self._encoder = PromptEncoder(base.tokenizer)
-        self._decoder = Decoder(base.model, stack, sorted(base.eos_ids))
+        self._eos_ids = base.eos_ids
+        self._decoder = Decoder(base.model, stack, self._eos_ids)
         self._stops = StopFinder(self._text)
         self._has_stack = stack is not None
 
@@ -123,7 +124,7 @@ class TorchBackend:
             token_ids=row.tokens,
             logprobs=row.logprobs,
             text=text,
-            finish_reason="stop" if stopped or row.tokens[-1] in self._base.eos_ids else "length",
+            finish_reason="stop" if stopped or row.tokens[-1] in self._eos_ids else "length",
         )
 
     def _text(self, tokens: Sequence[int]) -> str:

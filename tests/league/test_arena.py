@@ -133,7 +133,7 @@ def test_members_learn_and_stand_one_version_higher(played: Any, tmp_path: Path)
 
 
 class Recording(Trainer):
-    """Somebody else's rule: gives every rollout its own advantage, and remembers what it was given."""
+    """Somebody else's rule: numbers the rollouts and takes that for their advantages."""
 
     def advantages(self, rollouts: Sequence[Rollout]) -> NDArray[np.float64]:
         """Count."""

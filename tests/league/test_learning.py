@@ -90,7 +90,7 @@ def test_length_handling_goes_with_the_estimator_unless_it_is_said(estimator: An
     config = resolve(RunConfig(learn=LearnOptions(estimator=estimator)), NANO, {"copy_parent": True})
     assert trainer_config(config).estimator == estimator
     assert trainer_config(config).length == length
-    assert trainer_config(config).length_constant == 96
+    assert trainer_config(config).length_constant == max(NANO.max_new_tokens_proposal, NANO.max_new_tokens_answer)
     said = LearnOptions(estimator=estimator, length="sequence_mean", length_constant=7)
     trainer = trainer_config(resolve(RunConfig(learn=said), NANO, {"copy_parent": True}))
     assert (trainer.length, trainer.length_constant) == ("sequence_mean", 7)

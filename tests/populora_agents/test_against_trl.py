@@ -18,7 +18,7 @@ from populora_agents.trainer import Trainer
 from populora_agents.types import Rollout
 
 trl = pytest.importorskip("trl", reason="TRL is not installed")
-datasets = pytest.importorskip("datasets", reason="TRL is not installed")
+datasets = pytest.importorskip("datasets", reason="datasets is not installed")
 
 REWARDS = [1.0, -0.5, -1.0, 1.0, 1.0, 1.0, 0.25, -0.5]
 """Two groups of four."""

@@ -13,7 +13,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from tiny_bases import CHAT_TEMPLATE, make_model, make_tokenizer
 
 from populora_agents import bases
-from populora_agents.bases import BaseError, load_base, preset_of
+from populora_agents.bases import BaseError, load_base
 from populora_agents.config import LARGE, NANO, SMALL
 
 
@@ -61,23 +61,21 @@ def test_the_preset_may_be_given_or_named_in_the_folder(folder: Path) -> None:
     assert load_base(str(folder), preset=NANO).preset is NANO
     edit_config(folder, populora_preset="nano")
     assert load_base(str(folder)).preset is NANO
-    assert preset_of(str(folder)) is NANO
-    assert preset_of("Qwen/Qwen2.5-Coder-7B-Instruct") is LARGE
 
 
 @pytest.mark.parametrize("in_settings", [False, True])
 def test_a_small_model_that_chats_gets_the_small_preset(
     folder: Path, monkeypatch: pytest.MonkeyPatch, in_settings: bool
 ) -> None:
-    assert load_base(str(folder)).preset is preset_of(str(folder)) is LARGE
+    assert load_base(str(folder)).preset is LARGE
     if in_settings:
         path = folder / "tokenizer_config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": CHAT_TEMPLATE}))
     else:
         (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE)
-    assert load_base(str(folder)).preset is preset_of(str(folder)) is SMALL
+    assert load_base(str(folder)).preset is SMALL
     monkeypatch.setattr(bases, "_LARGE_FROM", 1000)
-    assert load_base(str(folder)).preset is preset_of(str(folder)) is LARGE
+    assert load_base(str(folder)).preset is LARGE
 
 
 def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +84,6 @@ def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkey
     base = load_base("nano")
     assert base.name == "nano-1"
     assert base.preset is NANO
-    assert preset_of("nano-1") is NANO
 
 
 @pytest.mark.parametrize("name", ["", "nothing-here", "/no/such/folder", "./gone", "a/b/c", "owner/../../etc"])

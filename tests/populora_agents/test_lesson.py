@@ -92,6 +92,25 @@ def test_a_report_by_hand() -> None:
     assert c.entropy is c.logprob_gap is None
 
 
+def test_an_objective_cannot_overwrite_the_reports_own_numbers() -> None:
+    def boasting(
+        logprobs: torch.Tensor, sampled_logprobs: torch.Tensor, advantages: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        loss, metrics = squared(logprobs, sampled_logprobs, advantages)
+        return loss, metrics | dict.fromkeys(
+            ("loss", "computed", "entropy", "gap"), torch.full_like(loss, 7.0).detach()
+        )
+
+    reports = []
+    for objective in (squared, boasting):
+        lesson = Lesson([rollout("a", (-1.0, -3.0))], [2.0], {"a": 0}, {"a": 0.1}, TrainerConfig(kl_coefficient=0.0))
+        (batch,) = lesson.micro_batches(100, shared_row_tokens=0)
+        logprobs = torch.tensor([-2.0, -1.5], dtype=torch.float64, requires_grad=True)
+        lesson.loss(batch, Scores(logprobs, torch.tensor([1.0, 3.0], dtype=torch.float64)), None, objective)
+        reports.append(lesson.report({"a": 4.0}))
+    assert reports[0] == reports[1]
+
+
 def test_with_kl_every_rollout_is_computed_and_reported() -> None:
     rollouts = [rollout("a", (-1.0,)), rollout("a", (-2.0,))]
     lesson = Lesson(rollouts, [0.0, 0.0], {"a": 0}, {"a": 0.1}, TrainerConfig(kl_coefficient=0.5))

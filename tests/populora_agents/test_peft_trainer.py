@@ -75,6 +75,23 @@ def test_either_goes_on_where_the_other_stopped() -> None:
     assert back.state_dict()["counts"].tolist() == [2, 2, 2, 0]
 
 
+@pytest.mark.parametrize("trainer", [Trainer, PeftTrainer])
+def test_moments_of_another_stack_are_refused(trainer: type[Trainer] | type[PeftTrainer]) -> None:
+    state = Trainer(stack_of()).state_dict()
+    larger = {**state, "first": state["first"].repeat(2, 1), "second": state["second"].repeat(2, 1)}
+    with pytest.raises(ValueError, match="another stack"):
+        trainer(stack_of()).load_state_dict(larger)
+
+
+@pytest.mark.parametrize("trainer", [Trainer, PeftTrainer])
+def test_factors_that_are_not_finite_name_their_member(trainer: type[Trainer] | type[PeftTrainer]) -> None:
+    rollouts, advantages = some_rollouts()
+    stack = stack_of()
+    stack.values[SLOTS["student_1"], 0] = float("nan")
+    with pytest.raises(DivergedError, match="student_1"):
+        trainer(stack).update(rollouts, advantages, SLOTS, RATES)
+
+
 def test_members_of_numbers_that_overflow_are_named_and_nobody_moves() -> None:
     rollouts, advantages = some_rollouts()
     stack = stack_of()
@@ -97,4 +114,4 @@ def test_nothing_to_learn_is_legal_and_the_global_generator_is_left_alone() -> N
     trainer.update(rollouts, advantages, SLOTS, RATES)
     assert torch.equal(torch.get_rng_state(), state)
     assert stack.values.dtype == DOUBLE
-    assert trainer.advantages(rollouts).shape == (14,)
+    assert trainer.advantages(rollouts).tolist() == Trainer(stack).advantages(rollouts).tolist()

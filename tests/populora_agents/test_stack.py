@@ -24,7 +24,7 @@ from transformers import (
 )
 
 from populora_agents.config import AdamConfig, LoraConfig
-from populora_agents.lora import Adapter, fresh_adapter
+from populora_agents.lora import Adapter, LoraFactors, fresh_adapter
 from populora_agents.optimizer import SlotAdamW
 from populora_agents.stack import AdapterStack, ProductName, StackedLinear
 
@@ -247,9 +247,22 @@ def test_qwen_members_equal_peft_models_both_ways(kind: str) -> None:
     with stack.route([1, 1, 1]):
         expected = model(input_ids=ids).logits
     state, fields = stack.to_peft(1)
-    theirs = get_peft_model(stack.bare_model(), PeftConfig(**fields)).double()  # type: ignore[arg-type]
+    theirs = get_peft_model(stack.bare_model(), PeftConfig(**fields | {"inference_mode": False})).double()  # type: ignore[arg-type]
     assert not set_peft_model_state_dict(theirs, state).unexpected_keys
     torch.testing.assert_close(theirs(input_ids=ids).logits, expected, rtol=0, atol=1e-10)
+    loss_of(theirs, ids).backward()
+    back: Adapter = {}
+    for path in stack.modules():
+        down, up = peft_factors(theirs, path)
+        assert down.grad is not None
+        assert up.grad is not None
+        back[path] = LoraFactors(A=down.data - 0.1 * down.grad, B=up.data - 0.1 * up.grad)
+        down.data, up.data = back[path].A, back[path].B
+    stack.load(0, back)
+    with stack.route([0, 0, 0]):
+        found = model(input_ids=ids).logits
+    assert not torch.allclose(found, expected)
+    torch.testing.assert_close(found, theirs(input_ids=ids).logits, rtol=0, atol=1e-10)
 
 
 def test_the_bare_model_shares_weights_and_knows_no_slot() -> None:

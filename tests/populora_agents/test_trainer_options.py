@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiny_bases import make_model, random_adapter
 from tiny_rollouts import CONFIG, DOUBLE, RATES, SLOTS, families, some_rollouts, stack_of
 
-from populora_agents.advantages import ESTIMATORS
+from populora_agents.advantages import ESTIMATORS, rollout_advantages
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import load_base
 from populora_agents.config import AdamConfig, TrainerConfig
@@ -135,7 +135,10 @@ def test_length_handling_by_hand_at_ratio_one(length: Any) -> None:
 def test_estimators_are_taken_by_name_or_as_they_are() -> None:
     rollouts, _ = some_rollouts()
     rewards = [rollout.reward for rollout in rollouts]
-    assert Trainer(stack_of(), TrainerConfig(estimator="dr_grpo")).advantages(rollouts).shape == (14,)
+    for name, estimator in ESTIMATORS.items():
+        named = Trainer(stack_of(), TrainerConfig(estimator=name)).advantages(rollouts)
+        assert named.tolist() == rollout_advantages(rollouts, estimator).tolist()
+    assert len({tuple(rollout_advantages(rollouts, e)) for e in ESTIMATORS.values()}) == len(ESTIMATORS)
     own = Trainer(stack_of(), estimator=lambda rewards, *_: np.asarray(rewards) * 2)
     assert own.advantages(rollouts).tolist() == [2 * reward for reward in rewards]
 

@@ -12,9 +12,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from pathlib import Path
 
 import pytest
+from processes import ROOT, descendants, left_of, state
 
 from populora_env.config import VerifierConfig
 from populora_env.sandbox import pool as pool_module
@@ -25,7 +25,6 @@ from populora_env.sandbox.pool import Pool
 from populora_env.sandbox.worker import Worker
 from populora_env.values import decode, encode
 
-ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
 _ALLOW_EVERYTHING = b"\x06\0\0\0\0\0\xff\x7f"
 _KILL_EVERYTHING = b"\x06\0\0\0\0\0\0\x80"
@@ -44,25 +43,6 @@ def job(program: str = "def f(x):\n    return x + 1\n", *, hash_seed: int | None
 
 def values(pool: Pool, jobs: list[Job]) -> list[object]:
     return [decode(outcome.results[0].payload) for outcome in pool.run(jobs)]
-
-
-def descendants(pid: int) -> set[int]:
-    children: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            children |= {int(child) for child in task.read_text().split()}
-    return children | {below for child in children for below in descendants(child)}
-
-
-def alive(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
-
-
-def wait_until_gone(pids: set[int], *, seconds: float = 5.0) -> set[int]:
-    end = time.monotonic() + seconds
-    while alive(pids) and time.monotonic() < end:
-        time.sleep(0.01)
-    return alive(pids)
 
 
 def test_hash_seeds_order_two_element_sets_both_ways(pool: Pool) -> None:
@@ -142,7 +122,7 @@ def test_an_interruption_at_the_start_leaves_nothing(moment: str, monkeypatch: p
     monkeypatch.setattr(owner, name, interrupt)
     with pytest.raises(KeyboardInterrupt):
         Pool(VerifierConfig())
-    assert not wait_until_gone(descendants(os.getpid()) - before)
+    assert not left_of(descendants(os.getpid()) - before, seconds=5.0)
     assert len(os.listdir("/proc/self/fd")) == descriptors
     assert not set(threading.enumerate()) - threads
 
@@ -155,7 +135,7 @@ def test_a_filter_that_does_not_hold_is_refused(bpf: bytes, message: str, monkey
     before = descendants(os.getpid())
     with pytest.raises(SandboxError, match=message):
         Pool(VerifierConfig())
-    assert not wait_until_gone(descendants(os.getpid()) - before)
+    assert not left_of(descendants(os.getpid()) - before, seconds=5.0)
 
 
 def test_a_python_that_does_not_start_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +156,7 @@ def test_closing_leaves_no_process_and_no_descriptor() -> None:
         fresh.run([job(), job("def f(x):\n    while True: pass\n", cpu_s=0.05)])
         fresh.close()
         fresh.close()
-        assert not alive(started)
+        assert not left_of(started, seconds=0.0)
     assert len(os.listdir("/proc/self/fd")) == descriptors
     with pytest.raises(SandboxError, match="closed"):
         fresh.run([job()])
@@ -184,14 +164,11 @@ def test_closing_leaves_no_process_and_no_descriptor() -> None:
 
 def test_no_zombie_is_left_at_work() -> None:
     before = descendants(os.getpid())
-    with contextlib.closing(Pool(VerifierConfig(workers=2))) as pool:
-        leave_no_zombie(pool, before)
-
-
-def leave_no_zombie(pool: Pool, before: set[int]) -> None:
-    pool.run([job("import os\ndef f(x):\n    os.fork()\n"), job("def f(x):\n    1 / 0\n")] * 10)
-    for pid in descendants(os.getpid()) - before:
-        assert "zombie" not in Path(f"/proc/{pid}/status").read_text()
+    with contextlib.closing(Pool(VerifierConfig(workers=2))) as fresh:
+        fresh.run([job("import os\ndef f(x):\n    os.fork()\n"), job("def f(x):\n    1 / 0\n")] * 10)
+        started = descendants(os.getpid()) - before
+        assert started
+        assert all(state(pid) != "Z" for pid in started)
 
 
 _PARENT = """
@@ -221,7 +198,7 @@ def test_nothing_outlives_a_parent_that_is_killed(namespaces: str) -> None:
         parent.kill()
         parent.wait()
         parent.stdout.close()
-    assert not wait_until_gone(below)
+    assert not left_of(below, seconds=5.0)
 
 
 def test_a_parent_that_forgets_to_close_ends_and_takes_everything_along() -> None:
@@ -236,7 +213,7 @@ def test_a_parent_that_forgets_to_close_ends_and_takes_everything_along() -> Non
         check=True,
     )
     assert done.stderr == ""
-    assert not wait_until_gone({int(pid) for pid in done.stdout.split()})
+    assert not left_of({int(pid) for pid in done.stdout.split()}, seconds=5.0)
 
 
 @pytest.mark.slow
