@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, get_args
 
 from populora_env.admission import RULES
 from populora_env.config import VerifierConfig
+from populora_env.proposals import verdict_on_difference
 from populora_env.sandbox.jobs import Job, Outcome
 from populora_env.sandbox.kinds import HASH_SEEDS
 from populora_env.types import Proposal, Status, Task
@@ -178,7 +179,7 @@ def check_cases(verifier: Verifier, cases: Sequence[Case]) -> list[Finding]:
     replayed = [case for case in cases if case.via == "replay"]
     jobs = [job for case in replayed for job in _replays(case, verifier.config)]
     outcomes = iter(verifier.run(jobs))
-    findings = {id(case): _compared(case, next(outcomes), next(outcomes)) for case in replayed}
+    findings = {id(case): compared(case, next(outcomes), next(outcomes)) for case in replayed}
     proposed = [case for case in cases if case.via == "proposal"]
     proposals = [
         Proposal(task=Task.DEDUCTION, program=case.code, inputs=(format_value(case.arguments),)) for case in proposed
@@ -215,10 +216,12 @@ def _replays(case: Case, config: VerifierConfig) -> list[Job]:
     ]
 
 
-def _compared(case: Case, first: Outcome, second: Outcome) -> Finding:
+def compared(case: Case, first: Outcome, second: Outcome) -> Finding:
+    """Return what two replays under different hash seeds say of a case."""
     one, two = first.results[0], second.results[0]
     if Status.OK in (one.status, two.status) and one != two:
-        return Finding(case=case, status=Status.NONDETERMINISTIC)
+        verdict = verdict_on_difference(two if one.status is Status.OK else one)
+        return Finding(case=case, status=verdict.status, detail=verdict.detail)
     if one.status is not Status.OK:
         return Finding(case=case, status=one.status, detail=one.detail)
     try:

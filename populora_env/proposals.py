@@ -197,14 +197,14 @@ def _verdict_on_run(outcome: Outcome) -> Verdict:
         if first.status is not Status.OK:
             return verdict_of(first)
         if second != first:
-            return _different(second)
+            return verdict_on_difference(second)
     return Verdict(status=Status.OK)
 
 
 def _verdict_on_replay(replay: Outcome, payloads: Sequence[bytes]) -> Verdict:
     for number, result in enumerate(replay.results):
         if result.status is not Status.OK or result.payload != payloads[number // CALLS]:
-            return _different(result)
+            return verdict_on_difference(result)
     return Verdict(status=Status.OK)
 
 
@@ -213,7 +213,7 @@ def _verdict_on_restatement(replay: Outcome, payloads: Sequence[bytes]) -> Verdi
     return inadmissible("unanswerable") if verdict.status is Status.NONDETERMINISTIC else verdict
 
 
-def _different(result: CallResult) -> Verdict:
+def verdict_on_difference(result: CallResult) -> Verdict:
     """Return the verdict on a call that did not give what an earlier one gave."""
     if result.status in (Status.TIMEOUT, Status.MEMORY):
         return verdict_of(result)

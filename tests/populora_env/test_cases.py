@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from populora_env.cases import Case, Finding, alternatives, read_cases
+from populora_env.cases import Case, Finding, alternatives, compared, read_cases
+from populora_env.sandbox.jobs import CallResult, Outcome
 from populora_env.types import Status
 from populora_env.values import encode
 
@@ -85,3 +86,25 @@ def test_what_is_no_file_of_cases_is_refused(text: str) -> None:
 def test_every_status_and_rule_may_be_named() -> None:
     answers = [*Status, "ok:[1, 'a']", "error:KeyError", "inadmissible:import", "format:no f"]
     assert len(read_cases(json.dumps({"cases": [{**ROW, "answer": answer} for answer in answers]}))) == len(answers)
+
+
+OK_7 = CallResult(Status.OK, payload=encode(7))
+
+
+@pytest.mark.parametrize(
+    ("results", "status"),
+    [
+        ((OK_7, OK_7), Status.OK),
+        ((OK_7, CallResult(Status.OK, payload=encode(8))), Status.NONDETERMINISTIC),
+        ((OK_7, CallResult(Status.ERROR, "E")), Status.NONDETERMINISTIC),
+        ((CallResult(Status.CRASH), OK_7), Status.NONDETERMINISTIC),
+        ((OK_7, CallResult(Status.TIMEOUT)), Status.TIMEOUT),
+        ((CallResult(Status.MEMORY), OK_7), Status.MEMORY),
+        ((CallResult(Status.CRASH), CallResult(Status.TIMEOUT)), Status.CRASH),
+    ],
+)
+def test_two_replays_that_differ_are_judged_as_those_of_a_proposal(
+    results: tuple[CallResult, CallResult], status: Status
+) -> None:
+    first, second = (Outcome(results=(result,), done=1, cpu_ms=1.0) for result in results)
+    assert compared(Case.from_row(ROW), first, second).status is status
