@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
-from safetensors.torch import save
+from safetensors.torch import load, save
 
 from league.config import RunConfig, known, make_game
 from league.learning import MakeTrainer, learning_rate, lora_config, make_trainer, rollouts_of, update_metrics
@@ -35,10 +35,11 @@ from league.rows import problem_row, rollout_rows
 from league.types import Match, MatchResult, Member, Play, Row, Side
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
-from populora_agents.lora import Adapter, adapter_sha256, fresh_adapter, save_adapter
+from populora_agents.lora import Adapter, adapter_sha256, fresh_adapter, load_adapter, save_adapter
 from populora_agents.prompting import PromptEncoder
 from populora_agents.stack import AdapterStack
 from populora_agents.types import Backend, Rollout, UpdateReport
+from populora_env.buffer import ProblemBuffer
 from populora_env.game import seeded_buffer
 from populora_env.judging import Judge
 from populora_env.prompts import get_style
@@ -179,6 +180,16 @@ class ProgramArena:
         lines = "".join(json.dumps(row) + "\n" for row in self._buffer.rows())
         (Path(folder) / BUFFER_FILE).write_text(lines, encoding="utf-8")
         (Path(folder) / OPTIMISER_FILE).write_bytes(save(self._trainer.state_dict()))
+
+    def restore(self, members: Sequence[Member], adapters: str, state: str) -> None:
+        """Take over saved adapters, buffer and moments; see `Arena`."""
+        for member in members:
+            adapter, _ = load_adapter(Path(adapters) / member.member_id / str(member.version))
+            self._settle(member, adapter)
+        lines = (Path(state) / BUFFER_FILE).read_text(encoding="utf-8").splitlines()
+        game = self._game
+        self._buffer = ProblemBuffer.from_rows(map(json.loads, lines), tasks=game.tasks, size=game.buffer_size)
+        self._trainer.load_state_dict(load((Path(state) / OPTIMISER_FILE).read_bytes()))
 
     def close(self) -> None:
         """Close the verifier."""

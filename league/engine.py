@@ -7,8 +7,11 @@ the step, so the engine holds no generator.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
 from league import lineage, seeds
 from league.matchmaking import make_matches
@@ -30,6 +33,9 @@ from league.types import (
     Watcher,
 )
 
+STANDING_FILE = "league.json"
+"""Members, ratings and counters, in the folder of a state."""
+
 
 class League:
     """A league in progress."""
@@ -43,13 +49,36 @@ class League:
         self._recorder = recorder
         self._watcher = watcher
         self._next_match = 0
+        self._last_step = 0
         self._used: list[str] = []
 
     def run(self) -> None:
         """Found the league and play all its steps. An interruption loses at most the step it falls into."""
         self.found()
-        for step in range(1, self.rules.steps + 1):
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Play the steps that are left."""
+        for step in range(self._last_step + 1, self.rules.steps + 1):
             self.step(step)
+
+    def restore(self, adapters: Path, state: Path) -> None:
+        """Stand where the league stood whose state that is, instead of `found`.
+
+        Args:
+            adapters: Folder of the adapters, `MEMBER/VERSION/`.
+            state: Folder of the state.
+
+        Raises:
+            OSError, ValueError, KeyError, TypeError: Something is missing or cannot be read.
+        """
+        standing = json.loads((state / STANDING_FILE).read_bytes())
+        self.members = [Member(**{**row, "side": Side(row["side"])}) for row in standing["members"]]
+        self.ratings = {name: Rating(**values) for name, values in standing["ratings"].items()}
+        self._used = standing["used"]
+        self._next_match = standing["next_match"]
+        self._arena.restore(self.members, str(adapters), str(state))
+        self._last_step = standing["step"]
 
     def found(self) -> None:
         """Make the founders and commit them as step 0."""
@@ -58,7 +87,7 @@ class League:
         self._used = [member.member_id for member in self.members]
         self.ratings = dict.fromkeys(self._used, prior)
         self._arena.found(self.members)
-        hashes = self._save(0, self.members, state=rules.steps == 0)
+        hashes = self._save(0, self.members, state=True)
         tables = {
             "ratings": [_rating_row(0, name, prior, "birth") for name in self._used],
             "lineage": [
@@ -96,6 +125,7 @@ class League:
         elif births:
             self._save(step, [birth.child for birth in births], state=False)
         self._recorder.commit(step, tables, {**play.metrics, "seconds": dict(play.seconds)})
+        self._last_step = step
         self._watcher.committed(
             StepReport(step=step, results=play.results, births=births, metrics=play.metrics, seconds=play.seconds)
         )
@@ -194,7 +224,18 @@ class League:
         if state:
             with self._recorder.state(step) as folder:
                 self._arena.save_state(str(folder))
+                (folder / STANDING_FILE).write_text(json.dumps(self._standing(step)), encoding="utf-8")
         return hashes
+
+    def _standing(self, step: int) -> dict[str, Any]:
+        """Return what `restore` needs beside the arena's; numbers survive JSON bit for bit."""
+        return {
+            "step": step,
+            "members": [asdict(member) for member in self.members],
+            "ratings": {name: asdict(rating) for name, rating in self.ratings.items()},
+            "used": self._used,
+            "next_match": self._next_match,
+        }
 
 
 def _rating_row(step: int, member_id: str, rating: Rating, event: str, match_id: int | None = None) -> Row:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import platform
 import secrets
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tyro
+from safetensors import SafetensorError
 
 from league.config import RunConfig, known, resolve
 from league.config_file import ConfigError, dump_config, load_config
@@ -29,11 +32,21 @@ from league.lineage import side_of
 from league.machine import prepare_torch
 from league.options import EvolveOptions
 from league.schemas import SCHEMA_VERSION
-from league.storage import RunFolder, StorageError, read_rows, refuse_existing
+from league.storage import (
+    ADAPTERS,
+    CONFIG,
+    VERSIONS,
+    RunFolder,
+    StorageError,
+    committed_steps,
+    read_rows,
+    refuse_existing,
+)
 from populora_agents.types import DivergedError
 
 if TYPE_CHECKING:
     from league.arena import ProgramArena
+    from league.engine import League
     from league.learning import MakeTrainer
     from league.rules import Rules
 
@@ -41,7 +54,8 @@ PROGRAM = "python -m league.run"
 _NOTE = """
 
 Flags that are not given take the preset of the base model. `--config FILE` begins with the settings of a `config.yaml`,
-as it lies in every run folder; flags that stand beside it win."""
+as it lies in every run folder; flags that stand beside it win. `--resume RUN` goes on with a run that was stopped or
+killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer."""
 _PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")
 
 
@@ -131,11 +145,32 @@ def _first_sentence(box: str) -> str:
     return " ".join(lines).removeprefix("Error parsing RunConfig: ") or "these flags cannot be read"
 
 
+def _take_resume(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Return the arguments, with `--resume RUN` replaced by the run's settings, and the run's folder.
+
+    Raises:
+        UsageError: No run is named, or a setting is to be changed in mid-run.
+    """
+    flags = [part for argument in arguments for part in argument.split("=", 1)]
+    if "--resume" not in flags:
+        return list(arguments), None
+    place = flags.index("--resume")
+    if len(flags) < place + 2:
+        raise UsageError("--resume needs a run folder")
+    run, rest = Path(flags[place + 1]), flags[:place] + flags[place + 2 :]
+    if rest and (rest[0] != "--steps" or len(rest) != 2):
+        raise UsageError(f"beside --resume only --steps may stand, a run keeps its settings; got {' '.join(rest)!r}")
+    committed_steps(run)
+    return ["--config", str(run / CONFIG), *rest], run
+
+
 def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
+    arguments, resumed = _take_resume(arguments)
     config = parse(arguments)
     run_id = _new_run_id()
-    out = Path(config.out) if config.out is not None else Path("runs") / _default_name(config, run_id)
-    refuse_existing(out)
+    out = resumed or Path(config.out or Path("runs") / _default_name(config, run_id))
+    if resumed is None:
+        refuse_existing(out)
     config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
     import torch  # it takes seconds
 
@@ -156,9 +191,15 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
         return 1
     with contextlib.closing(arena):
         try:
-            _play(config, arena, out, run_id)
+            if resumed is None:
+                versions = _versions(config, arena)
+                run = RunFolder.create(out, run_id=run_id, config=dump_config(config), versions=versions)
+            else:
+                run = RunFolder.reopen(out)
+            with contextlib.closing(run):
+                _play(config, arena, run)
         except KeyboardInterrupt:
-            complain(f"interrupted; committed steps are kept in {out}")
+            complain(f"interrupted; committed steps are kept in {out}, go on with --resume {shlex.quote(str(out))}")
             return 130
         except SandboxError as error:
             complain(f"the sandbox: {error}; committed steps are kept in {out}")
@@ -177,19 +218,46 @@ def _advice(config: RunConfig, error: DivergedError) -> str:
     return f"lower {flags} and run again"
 
 
-def _play(config: RunConfig, arena: ProgramArena, out: Path, run_id: str) -> None:
-    """Make the run folder, play the league, and print how it ended."""
+def _play(config: RunConfig, arena: ProgramArena, run: RunFolder) -> None:
+    """Play the league, from its beginning or from where its folder ends, and print how it ended."""
     from league.engine import League
 
     rules = make_rules(config)
-    run = RunFolder.create(out, run_id=run_id, config=dump_config(config), versions=_versions(config, arena))
     with Display(rules.steps) as display:
         display.note(
             f"{rules.teachers} teachers and {rules.students} students on {arena.base_name}, {rules.steps} steps, "
-            f"seed {rules.seed}, into {out}"
+            f"seed {rules.seed}, into {run.path}"
         )
-        League(rules, arena, run, display).run()
-    report(out, display, caution=config.evolve.caution)
+        league = League(rules, arena, run, display)
+        last = run.last_state()
+        if last is None:
+            run.roll_back(None)
+            league.run()
+        else:
+            _take_up(league, run, last, config, arena)
+            display.note(f"going on after step {last}")
+            league.go_on()
+    report(run.path, display, caution=config.evolve.caution)
+
+
+def _take_up(league: League, run: RunFolder, last: int, config: RunConfig, arena: ProgramArena) -> None:
+    """Bring a league to the last saved step of its run, and the folder with it.
+
+    Raises:
+        StorageError: The run cannot be gone on with; nothing was changed.
+    """
+    steps = known(config.steps)
+    if steps < last:
+        raise StorageError(f"{str(run.path)!r} has {last} steps already, `--steps` asks for {steps}")
+    base = json.loads((run.path / VERSIONS).read_bytes())["base"]
+    if base != arena.base_name:
+        raise StorageError(f"{str(run.path)!r} was played on {base!r}, and the base here is {arena.base_name!r}")
+    try:
+        league.restore(run.path / ADAPTERS, run.state_of(last))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise StorageError(f"cannot go on with {str(run.path)!r} after step {last}: {error}") from error
+    run.roll_back(last)
+    run.change_config(dump_config(config))
 
 
 def report(run: Path, display: Display, *, caution: float) -> None:

@@ -4,7 +4,7 @@ Owns files and their durability: everything is written under a temporary name, f
 only once its commit marker does. Owns no meaning: columns are in `schemas`, what goes into them is the engine's.
 
     config.yaml  versions.json  metrics.jsonl  commits/step=N.json  TABLE/step=N/part-0.parquet
-    adapters/MEMBER/VERSION/    state/step=N/
+    adapters/MEMBER/VERSION/    state/step=N/  lock
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +22,12 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from league.durable import append, lock, sync, sync_all, write
 from league.schemas import SCHEMAS, empty_table, to_table
 from league.types import Row
 
 CONFIG, VERSIONS, METRICS, COMMITS = "config.yaml", "versions.json", "metrics.jsonl", "commits"
+ADAPTERS, STATE, LOCK = "adapters", "state", "lock"
 
 
 class StorageError(RuntimeError):
@@ -32,15 +35,14 @@ class StorageError(RuntimeError):
 
 
 class RunFolder:
-    """A run folder that this process writes.
+    """A run folder that this process writes; a lock keeps other processes from it until this object is closed."""
 
-    Not safe against a second process that writes the same folder after it was made.
-    """
-
-    def __init__(self, path: Path, run_id: str) -> None:
-        """Wrap a folder that `create` made."""
+    def __init__(self, path: Path, run_id: str, held: int) -> None:
+        """Wrap a folder that `create` made or `reopen` found, and the descriptor of its lock."""
         self.path = path
         self.run_id = run_id
+        self._saved: dict[str, str] = {}
+        self._unlock = weakref.finalize(self, os.close, held)
 
     @classmethod
     def create(cls, path: Path, *, run_id: str, config: str, versions: Mapping[str, Any]) -> RunFolder:
@@ -53,14 +55,95 @@ class RunFolder:
         made = not path.exists()
         with storage_errors(f"cannot make the run folder {str(path)!r}"):
             path.mkdir(parents=True, exist_ok=True)
+            held = _locked(path)
             try:
-                _write(path / VERSIONS, _json({"run_id": run_id, **versions}))
+                write(path / VERSIONS, _json({"run_id": run_id, **versions}))
                 (path / COMMITS).mkdir()
-                _write(path / CONFIG, config.encode())
+                write(path / CONFIG, config.encode())
             except BaseException:
                 _remove(path, keep=not made)
+                os.close(held)
                 raise
-        return cls(path, run_id)
+        return cls(path, run_id, held)
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunFolder:
+        """Open a run folder to go on with it; nothing is changed yet.
+
+        Raises:
+            StorageError: No run folder, one that another process writes, or one that cannot be read.
+        """
+        committed_steps(path)
+        with storage_errors(f"cannot open the run folder {str(path)!r}"):
+            held = _locked(path)
+            try:
+                return cls(path, json.loads((path / VERSIONS).read_bytes())["run_id"], held)
+            except BaseException:
+                os.close(held)
+                raise
+
+    def close(self) -> None:
+        """Let other processes write the folder."""
+        self._unlock()
+
+    def last_state(self) -> int | None:
+        """Return the last committed step that has a state, None if nothing was committed.
+
+        Raises:
+            StorageError: Steps were committed, and none of them has a state.
+        """
+        steps = committed_steps(self.path)
+        saved = [step for step in steps if self.state_of(step).is_dir()]
+        if steps and not saved:
+            raise StorageError(f"{str(self.path)!r} holds no state of a committed step: it cannot be gone on with")
+        return max(saved, default=None)
+
+    def state_of(self, step: int) -> Path:
+        """Return the folder of the state of a step."""
+        return self.path / STATE / f"step={step}"
+
+    def roll_back(self, step: int | None) -> None:
+        """Undo all that came after `step`, committed or not; None undoes everything but the settings.
+
+        Commit markers go first and the last of them before the others, so that the folder is a run at every moment.
+
+        Raises:
+            StorageError: The folder cannot be written.
+        """
+        last = -1 if step is None else step
+        with storage_errors(f"cannot write to {str(self.path)!r}"):
+            steps = committed_steps(self.path)
+            for later in [number for number in reversed(steps) if number > last]:
+                self._marker(later).unlink()
+                sync(self.path / COMMITS)
+            kept = [number for number in steps if number <= last]
+            parts = {_part(self.path, name, number).parent for name in SCHEMAS for number in kept}
+            self._keep_only(parts | {self.state_of(last)}, (*SCHEMAS, STATE))
+            saved = {name for number in kept for name in json.loads(self._marker(number).read_bytes())["adapters"]}
+            adapters = self.path / ADAPTERS
+            self._keep_only(
+                {(adapters / name).parent for name in saved}, [f"{ADAPTERS}/{m.name}" for m in adapters.glob("*")]
+            )
+            lines = [json.dumps(line) + "\n" for line in read_metrics(self.path)]
+            write(self.path / METRICS, "".join(lines).encode())
+
+    def _keep_only(self, kept: set[Path], folders: Sequence[str]) -> None:
+        for folder in folders:
+            for path in (self.path / folder).glob("*"):
+                if path not in kept:
+                    shutil.rmtree(path)
+
+    def change_config(self, config: str) -> None:
+        """Replace the text of `config.yaml`.
+
+        Raises:
+            StorageError: The folder cannot be written; the settings before stand.
+        """
+        with storage_errors(f"cannot write to {str(self.path)!r}"):
+            write(self.path / CONFIG, config.encode())
+
+    def _marker(self, step: int) -> Path:
+        return self.path / COMMITS / f"step={step}.json"
 
     def commit(self, step: int, tables: Mapping[str, Sequence[Row]], metrics: Mapping[str, Any]) -> None:
         """Write one step's rows and metrics, then the marker that makes the step visible.
@@ -69,7 +152,7 @@ class RunFolder:
             StorageError: The disk is full, read-only or gone; earlier steps stand as they were.
             ValueError: Rows that do not fit their table, or a step that was committed before.
         """
-        marker = self.path / COMMITS / f"step={step}.json"
+        marker = self._marker(step)
         written: dict[str, dict[str, Any]] = {}
         with storage_errors(f"cannot write step {step} to {str(self.path)!r}"):
             if marker.exists():
@@ -77,18 +160,18 @@ class RunFolder:
             for name, rows in tables.items():
                 data = _parquet(_without_step(to_table(name, rows, self.run_id), step))
                 if rows:
-                    _write(_part(self.path, name, step), data)
+                    write(_part(self.path, name, step), data)
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
-            _append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
-            _write(marker, _json({"step": step, "tables": written}))
+            append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
+            write(marker, _json({"step": step, "tables": written, "adapters": self._saved}))
+            self._saved = {}
             self._drop_states_before(step)
 
     def _drop_states_before(self, step: int) -> None:
         """Remove the states that the one of this step replaces, if there is one."""
-        states = self.path / "state"
-        if (states / f"step={step}").is_dir():
-            for older in states.iterdir():
-                if older.name != f"step={step}":
+        if self.state_of(step).is_dir():
+            for older in (self.path / STATE).iterdir():
+                if older != self.state_of(step):
                     # What cannot be removed takes room but misleads nobody: the step is committed.
                     shutil.rmtree(older, ignore_errors=True)
 
@@ -96,15 +179,19 @@ class RunFolder:
     def adapters(self) -> Iterator[Path]:
         """Give the folder of the adapters, `MEMBER/VERSION/`; what was written is durable at the end.
 
+        The next commit names the new files with their sha256.
+
         Raises:
             StorageError: The folder cannot be written.
         """
-        folder = self.path / "adapters"
+        folder = self.path / ADAPTERS
         with storage_errors(f"cannot write adapters to {str(folder)!r}"):
             folder.mkdir(exist_ok=True)
             before = set(folder.rglob("*"))
             yield folder
-            _sync_all([path for path in [*folder.rglob("*"), folder] if path.is_dir() or path not in before])
+            sync_all([path for path in [*folder.rglob("*"), folder] if path.is_dir() or path not in before])
+            for path in [path for path in folder.rglob("*") if path.is_file() and path not in before]:
+                self._saved[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
 
     @contextmanager
     def state(self, step: int) -> Iterator[Path]:
@@ -115,13 +202,13 @@ class RunFolder:
         Raises:
             StorageError: The folder cannot be written; the state before stands.
         """
-        final = self.path / "state" / f"step={step}"
+        final = self.state_of(step)
         draft = final.with_name(f".step={step}.tmp")
         with storage_errors(f"cannot write the state of step {step} to {str(self.path)!r}"):
             draft.mkdir(parents=True)
             try:
                 yield draft
-                _sync_all([*draft.rglob("*"), draft])
+                sync_all([*draft.rglob("*"), draft])
                 draft.rename(final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
@@ -176,7 +263,9 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     """Return the metrics of the committed steps, in order."""
     steps = set(committed_steps(run))
     with storage_errors(f"cannot read {METRICS} in {str(run)!r}"):
-        lines = [json.loads(line) for line in (run / METRICS).read_text().splitlines()] if steps else []
+        text = (run / METRICS).read_text() if steps else ""
+    # A line that was being written when the power went is the last, and no committed step's.
+    lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
     return [line for line in lines if line["step"] in steps]
 
 
@@ -218,38 +307,11 @@ def _json(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
 
 
-def _write(path: Path, data: bytes) -> None:
-    fresh = not path.parent.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.tmp")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    _sync(path.parent)
-    if fresh:
-        _sync(path.parent.parent)
-
-
-def _append(path: Path, line: str) -> None:
-    with path.open("a") as file:
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_all(paths: Sequence[Path]) -> None:
-    for path in paths:
-        _sync(path)
+def _locked(path: Path) -> int:
+    held = lock(path / LOCK)
+    if held is None:
+        raise StorageError(f"another process is writing {str(path)!r}; wait for its end, or stop it")
+    return held
 
 
 def _remove(path: Path, *, keep: bool) -> None:

@@ -173,6 +173,14 @@ class Arena(Protocol):
         """Write what a resumed run needs beside the adapters: optimiser, buffer."""
         ...
 
+    def restore(self, members: Sequence[Member], adapters: str, state: str) -> None:
+        """Stand where the arena stood that wrote `adapters/<member>/<version>/` and `state`, instead of `found`.
+
+        Raises:
+            OSError, ValueError, KeyError, TypeError: Something is missing or cannot be read.
+        """
+        ...
+
     def close(self) -> None:
         """Give back processes and memory."""
         ...

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rock_paper_scissors import Reports, RockPaperScissors, make_rules
 
+from league.engine import League
 from league.ratings import RatingConstants, rate
 from league.storage import RunFolder, committed_steps, read_metrics, read_rows, read_table
 from league.types import Play, Rating
@@ -164,3 +169,69 @@ def test_an_interrupted_step_leaves_no_trace_in_the_tables(make_league: Any) -> 
 def test_rules_refuse(make_league: Any, changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must be|needs"):
         make_league(**changes)
+
+
+class Interrupted(BaseException):
+    """Stands for the end of the process."""
+
+
+class Mortal:
+    """A recorder whose process ends at its `moments`-th write, before or after it."""
+
+    def __init__(self, run: RunFolder, moments: int) -> None:
+        """Count from now on."""
+        self.run = run
+        self.left = moments
+
+    def die(self) -> None:
+        """End, if it is time."""
+        self.left -= 1
+        if self.left < 0:
+            raise Interrupted
+
+    def commit(self, *arguments: Any) -> None:
+        """Commit between two moments."""
+        self.die()
+        self.run.commit(*arguments)
+        self.die()
+
+    @contextmanager
+    def adapters(self) -> Iterator[Path]:
+        """Give the folder; a moment before it is durable."""
+        with self.run.adapters() as folder:
+            yield folder
+            self.die()
+
+    @contextmanager
+    def state(self, step: int) -> Iterator[Path]:
+        """Give the folder, then live a moment."""
+        with self.run.state(step) as folder:
+            yield folder
+        self.die()
+
+
+def files(run: RunFolder) -> dict[str, bytes]:
+    return {str(path.relative_to(run.path)): path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moments=st.lists(st.integers(0, 20), max_size=3), save_every=st.integers(1, 4))
+def test_an_interrupted_league_ends_as_the_uninterrupted_one(
+    tmp_path_factory: pytest.TempPathFactory, moments: list[int], save_every: int
+) -> None:
+    rules = make_rules(steps=4, evolve_every=2, save_every=save_every)
+    folder = tmp_path_factory.mktemp("runs")
+    whole = RunFolder.create(folder / "whole", run_id="r", config="", versions={})
+    League(rules, RockPaperScissors(rules.seed), whole, Reports()).run()
+    broken = RunFolder.create(folder / "broken", run_id="r", config="", versions={})
+    for moment in [*moments, 10**6]:
+        league = League(rules, RockPaperScissors(rules.seed), Mortal(broken, moment), Reports())
+        last = broken.last_state()
+        if last is not None:
+            league.restore(broken.path / "adapters", broken.state_of(last))
+        broken.roll_back(last)
+        with suppress(Interrupted):
+            league.run() if last is None else league.go_on()
+        broken.close()
+        broken = RunFolder.reopen(broken.path)
+    assert files(broken) == files(whole)

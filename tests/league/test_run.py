@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scripted import save_base
 
@@ -21,8 +24,9 @@ from league.config import RunConfig
 from league.operators import OPERATORS
 from league.options import EvolveOptions
 from league.run import UsageError, main, parse
+from league.schemas import SCHEMAS, TIME_COLUMNS
 from league.standings import standings
-from league.storage import committed_steps, read_rows, read_table
+from league.storage import RunFolder, committed_steps, read_rows, read_table
 from league.types import Match, Play
 from populora_agents.types import DivergedError
 from populora_env.types import Task
@@ -71,6 +75,22 @@ def files(folder: Path) -> dict[Path, bytes]:
 def metrics_of(run: Path) -> list[dict[str, Any]]:
     """Return the metrics of each step but the founding."""
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()][1:]
+
+
+def contents(run: Path) -> dict[str, Any]:
+    """Return all that two runs of the same settings have in common, in memory."""
+    tables = {
+        name: read_table(run, name).drop_columns(
+            [column for column in ("run_id", *TIME_COLUMNS) if column in SCHEMAS[name].names]
+        )
+        for name in SCHEMAS
+    }
+    kept = {
+        str(path.relative_to(run)): data
+        for path, data in files(run).items()
+        if path.parts[len(run.parts)] in ("adapters", "state")
+    }
+    return {**tables, **kept, "steps": committed_steps(run), "config": (run / "config.yaml").read_bytes()}
 
 
 def test_flags_are_flat_for_what_people_change_and_every_field_is_reachable() -> None:
@@ -239,7 +259,7 @@ def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Pa
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == f"error: interrupted; committed steps are kept in {out}\n"
+    assert errors == f"error: interrupted; committed steps are kept in {out}, go on with --resume {out}\n"
     steps = committed_steps(out)
     assert steps == list(range(len(steps)))
     assert {row["step"] for row in read_rows(out, "matches")} == set(steps[1:])
@@ -289,3 +309,73 @@ def test_on_nano_teachers_and_students_learn_and_another_seed_is_another_run(tmp
 def test_parse_refuses_with_a_usage_error() -> None:
     with pytest.raises(UsageError):
         parse(["--teachers", "0"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--resume",), "--resume needs a run folder"),
+        (("--resume", "/nowhere"), "'/nowhere' is no run folder"),
+        (("--resume=/nowhere", "--seed", "1"), "beside --resume only --steps may stand"),
+        (("--teachers", "3", "--resume", "/nowhere"), "a run keeps its settings; got '--teachers 3'"),
+    ],
+)
+def test_resume_refuses_what_it_cannot_follow(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_run_can_be_made_longer_and_equals_the_one_that_was_asked_for_at_once(base: Path, tmp_path: Path) -> None:
+    settings = ("--teachers", "2", "--students", "1", *SMALL[2:], *SEEDS, "--base", str(base), "--save-every", "2")
+    short, whole = tmp_path / "short", tmp_path / "whole"
+    assert main([*settings, "--steps", "3", "--out", str(short)]) == 0
+    assert main(["--resume", str(short), "--steps", "4"]) == 0
+    assert main([*settings, "--steps", "4", "--out", str(whole)]) == 0
+    assert contents(short) == contents(whole)
+    before = files(short)
+    assert main(["--resume", str(short)]) == 0
+    assert files(short) == before
+
+
+def test_a_damaged_state_is_one_line_and_nothing_is_changed(
+    run: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(run[0], tmp_path / "copy"))
+    (copy / "state" / "step=2" / "optimiser.safetensors").write_bytes(b"junk")
+    before = files(copy)
+    assert main(["--resume", str(copy), "--steps", "3"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: cannot go on with '{copy}' after step 2: ")
+    assert error.count("\n") == 1
+    assert files(copy) == before
+
+
+def test_two_processes_never_write_one_run(run: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.closing(RunFolder.reopen(run[0])):
+        assert main(["--resume", str(run[0])]) == 2
+    assert "another process is writing" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_equals_the_uninterrupted_one(base: Path, tmp_path: Path) -> None:
+    settings = ("--teachers", "2", "--students", "2", *SMALL[2:], *SEEDS, "--base", str(base), "--save-every", "2")
+    settings = (*settings, "--steps", "8")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    began = time.monotonic()
+    assert command(*settings, "--out", str(whole)).returncode == 0
+    took = time.monotonic() - began
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        start = ("--resume", str(broken)) if (broken / "config.yaml").exists() else (*settings, "--out", str(broken))
+        with subprocess.Popen(
+            [sys.executable, "-m", "league.run", *start], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            time.sleep(float(rng.uniform(0.3, 0.9)) * took)
+            process.kill()
+        if not (broken / "config.yaml").exists():
+            shutil.rmtree(broken, ignore_errors=True)
+    done = command("--resume", str(broken))
+    assert done.returncode == 0, done.stderr
+    assert contents(broken) == contents(whole)

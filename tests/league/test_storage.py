@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -184,3 +185,71 @@ def test_rows_of_another_step_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must name that step"):
         run.commit(1, {"ratings": [rating(2)]}, {})
     assert committed_steps(run.path) == []
+
+
+def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    with pytest.raises(StorageError, match="another process is writing"):
+        RunFolder.reopen(run.path)
+    run.close()
+    again = RunFolder.reopen(run.path)
+    assert again.run_id == "r1"
+
+
+def test_a_marker_names_the_adapters_that_its_step_saved(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    for step, member in enumerate(("a", "b")):
+        with run.adapters() as folder:
+            save(folder / member / "0", b"weights")
+        run.commit(step, {}, {})
+    markers = [json.loads((run.path / "commits" / f"step={step}.json").read_text()) for step in (0, 1)]
+    sha256 = hashlib.sha256(b"weights").hexdigest()
+    assert [marker["adapters"] for marker in markers] == [{"a/0/w": sha256}, {"b/0/w": sha256}]
+
+
+def test_rolling_back_undoes_what_came_later_and_nothing_else(tmp_path: Path) -> None:
+    def play(run: RunFolder, steps: range, *, saved: int) -> None:
+        for step in steps:
+            with run.adapters() as folder:
+                save(folder / "a" / str(step), b"%d" % step)
+            if step <= saved:
+                with run.state(step) as folder:
+                    save(folder, b"state")
+            run.commit(step, {"ratings": [rating(step)]}, {"x": step})
+
+    run, other = make_run(tmp_path / "run"), make_run(tmp_path / "other")
+    play(other, range(3), saved=2)
+    play(run, range(5), saved=2)
+    with run.adapters() as folder:  # of a step that never came to be
+        save(folder / "child" / "0", b"child")
+    with run.state(9) as folder:
+        save(folder, b"state")
+    (run.path / "state" / ".step=5.tmp").mkdir()
+    (run.path / "ratings" / "step=5").mkdir()
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 5, "x"')
+    assert run.last_state() == 2
+    run.roll_back(2)
+    assert listing(run.path) == listing(other.path)
+    run.roll_back(None)
+    assert committed_steps(run.path) == []
+    assert {path.name for path in run.path.rglob("*") if path.is_file()} == {
+        *("lock", "config.yaml", "versions.json", "metrics.jsonl"),
+    }
+
+
+def test_without_a_state_there_is_no_going_on(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert run.last_state() is None
+    run.commit(0, {}, {})
+    with pytest.raises(StorageError, match="no state of a committed step"):
+        run.last_state()
+
+
+def save(folder: Path, data: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "w").write_bytes(data)
+
+
+def listing(run: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}

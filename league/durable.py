@@ -1,0 +1,66 @@
+"""Files that survive a lost process or a lost power line: written under a temporary name, fsynced, renamed; and locks.
+
+Owns the order of system calls. Owns no names and no formats; those are `storage`'s.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole: it is there, durable, once this returns, and what was there before stands until then."""
+    fresh = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.tmp")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync(path.parent)
+    if fresh:
+        sync(path.parent.parent)
+
+
+def append(path: Path, line: str) -> None:
+    """Add to a file; the end of it may be torn if the power goes meanwhile."""
+    with path.open("a") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync(path: Path) -> None:
+    """Make a file, or the entries of a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_all(paths: Sequence[Path]) -> None:
+    """Make files and folders durable."""
+    for path in paths:
+        sync(path)
+
+
+def lock(path: Path) -> int | None:
+    """Lock a file, made if need be; return the descriptor that holds the lock, None if another process holds it.
+
+    The lock ends with the descriptor, hence with the process, however that ends; the file stays.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

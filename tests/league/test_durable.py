@@ -1,0 +1,43 @@
+"""Durable files and locks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.durable import append, lock, write
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new" / "file"
+    write(path, b"first")
+    append(path, " line\n")
+    assert path.read_bytes() == b"first line\n"
+
+    def broken(descriptor: int) -> None:
+        raise OSError(f"cannot sync {descriptor}")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="cannot sync"):
+        write(path, b"second")
+    assert path.read_bytes() == b"first line\n"
+
+
+def test_a_lock_is_held_by_one_and_ends_with_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    code = "import sys, league.durable as d, pathlib; print(d.lock(pathlib.Path(sys.argv[1])), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline().strip().isdigit()
+        assert lock(path) is None
+        other.kill()
+    held = lock(path)
+    assert held is not None
+    assert lock(path) is None
+    os.close(held)
