@@ -1,6 +1,9 @@
 # Everything a contributor runs. `make help` lists it; the environment is .venv.
 PYTHON ?= python3.11
 OTHER_PYTHONS ?= 3.12 3.13
+VERSIONS ?= 1.25:1.0 1.27:1.4
+FACES := $(wildcard tests/populora_env/test_text_*.py tests/populora_env/test_token_*.py tests/populora_env/test_solo*.py) \
+	$(addprefix tests/populora_env/test_,table.py vector.py registration.py conformance.py determinism.py secrecy.py junk.py spaces.py)
 ARGS ?=
 
 # Threads that wait sleep instead of spinning: on shared cores spinning takes the core from the thread waited for.
@@ -11,7 +14,7 @@ INSTALLED := .venv/.installed
 PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test test-slow test-pythons test-gpu soak check format build clean
+.PHONY: help venv run test test-slow test-pythons test-versions test-gpu soak check format build clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +43,15 @@ test-pythons:  ## Run the environment's tests on the other Pythons that are inst
 	  python$$version -m venv .venvs/$$version && \
 	  .venvs/$$version/bin/python -m pip install $(PIP_FLAGS) --editable . pytest hypothesis && \
 	  .venvs/$$version/bin/python -m pytest -q -m 'not slow and not gpu and not soak' tests/populora_env || exit 1; \
+	done
+
+test-versions: venv  ## Run the faces' tests with each PettingZoo:gymnasium of VERSIONS
+	@for pair in $(VERSIONS); do \
+	  folder=.venvs/faces-$$(echo $$pair | tr : -); \
+	  $(PYTHON) -m venv $$folder && \
+	  $$folder/bin/python -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis \
+	    "pettingzoo==$${pair%:*}.*" "gymnasium==$${pair#*:}.*" && \
+	  $$folder/bin/python -m pytest -q -m 'not slow and not gpu and not soak' $(FACES) || exit 1; \
 	done
 
 test-gpu: venv  ## Run the tests that need a CUDA device
