@@ -252,6 +252,7 @@ def test_ctrl_c_keeps_the_committed_steps_and_exits_130(base: Path, tmp_path: Pa
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     ) as process:
         deadline = time.monotonic() + 100
         while not (out / "commits" / "step=1.json").exists() and time.monotonic() < deadline:
