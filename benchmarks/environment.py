@@ -15,7 +15,7 @@ import importlib.util
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from environment_vector import vector_figures
@@ -31,16 +31,22 @@ _NOUNS = {"token": "token_v0", "connect_four": "connect_four_v3", "vec64": "make
 class NoVerifier:
     """A judge that runs nothing: every proposal is valid and gives 0 everywhere, every answer is wrong."""
 
-    def check_proposals(self, proposals: Sequence[Proposal]) -> list[ProposalVerdict]:
+    def check_proposals(
+        self, proposals: Sequence[Proposal], *, owners: Sequence[Hashable] | None = None
+    ) -> list[ProposalVerdict]:
         """Admit all proposals."""
+        del owners
         good = Verdict(status=Status.OK)
         return [
             ProposalVerdict(verdict=good, inputs=proposal.inputs, outputs=("0",) * len(proposal.inputs))
             for proposal in proposals
         ]
 
-    def check_answers(self, attempts: Sequence[tuple[Problem, Answer]]) -> list[Verdict]:
+    def check_answers(
+        self, attempts: Sequence[tuple[Problem, Answer]], *, owners: Sequence[Hashable] | None = None
+    ) -> list[Verdict]:
         """Refuse all answers."""
+        del owners
         return [Verdict(status=Status.WRONG)] * len(attempts)
 
 

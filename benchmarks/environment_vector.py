@@ -18,7 +18,7 @@ import os
 import statistics
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -133,17 +133,21 @@ class TimedJudge:
         self._verifier = verifier
         self.wall_s = 0.0
 
-    def check_proposals(self, proposals: Sequence[Proposal]) -> list[ProposalVerdict]:
+    def check_proposals(
+        self, proposals: Sequence[Proposal], *, owners: Sequence[Hashable] | None = None
+    ) -> list[ProposalVerdict]:
         """Judge proposals."""
         began = time.perf_counter()
-        verdicts = self._verifier.check_proposals(proposals)
+        verdicts = self._verifier.check_proposals(proposals, owners=owners)
         self.wall_s += time.perf_counter() - began
         return verdicts
 
-    def check_answers(self, attempts: Sequence[tuple[Problem, Answer]]) -> list[Verdict]:
+    def check_answers(
+        self, attempts: Sequence[tuple[Problem, Answer]], *, owners: Sequence[Hashable] | None = None
+    ) -> list[Verdict]:
         """Judge answers."""
         began = time.perf_counter()
-        verdicts = self._verifier.check_answers(attempts)
+        verdicts = self._verifier.check_answers(attempts, owners=owners)
         self.wall_s += time.perf_counter() - began
         return verdicts
 

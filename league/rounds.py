@@ -216,7 +216,8 @@ def judge_proposals(rounds: Sequence[PlayedRound], judge: Judge, room: Room) -> 
             return verdict
         return ProposalVerdict(verdict=TOO_LONG, exec_ms=verdict.exec_ms)
 
-    verdicts = judge_in_one_call([played.round for played in rounds], judge, review)
+    teachers = [played.match.teacher.member_id for played in rounds]
+    verdicts = judge_in_one_call([played.round for played in rounds], judge, review, proposers=teachers)
     for played, verdict in zip(rounds, verdicts, strict=True):
         if verdict is not None:
             played.exec_ms = verdict.exec_ms
@@ -247,7 +248,12 @@ def solve(rounds: Sequence[PlayedRound], backend: Backend, sampling: Sampling) -
 
 def judge_answers(rounds: Sequence[PlayedRound], judge: Judge) -> None:
     """Have the answers that parsed judged, all in one batch; afterwards every round is settled."""
-    judge_attempts([played.round for played in rounds], judge)
+    judge_attempts(
+        [played.round for played in rounds],
+        judge,
+        proposers=[played.match.teacher.member_id for played in rounds],
+        solvers=[played.match.student.member_id for played in rounds],
+    )
 
 
 def _request(

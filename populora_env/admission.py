@@ -20,28 +20,29 @@ from populora_env.admission_names import (
 )
 from populora_env.admission_rules import RULES, Refusal
 from populora_env.admission_uses import ALIAS, Uses, is_of_typing, is_store
+from populora_env.source import Nodes
 
 __all__ = ["RULES", "Refusal", "defines_f", "refusal_of"]
 
 
-def refusal_of(source: str, tree: ast.Module) -> Refusal | None:
+def refusal_of(source: str, nodes: Nodes) -> Refusal | None:
     """Return the first rule that a program breaks, or None if it is admitted.
 
     Args:
         source: The program, parsed within bounds before.
-        tree: Its syntax tree.
+        nodes: Those of its syntax tree.
     """
     try:
-        _Inspector(tree).check()
+        _Inspector(nodes).check()
         check_scopes(source)
     except Refusal as refusal:
         return refusal
     return None
 
 
-def defines_f(tree: ast.Module) -> bool:
+def defines_f(nodes: Nodes) -> bool:
     """Return whether anything in a program binds the name `f`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name="f") | ast.ClassDef(name="f") | ast.Name(id="f", ctx=ast.Store()):
                 return True
@@ -53,9 +54,9 @@ def defines_f(tree: ast.Module) -> bool:
 class _Inspector:
     """The checks of one syntax tree."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._nodes = list(ast.walk(tree))
-        self._uses = Uses(self._nodes)
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._uses = Uses(nodes)
 
     def check(self) -> None:
         """Check every node.

@@ -13,6 +13,7 @@ from typing import Final
 from populora_env import allowlist
 from populora_env.admission_names import bound_names, check_unseen_name
 from populora_env.admission_rules import Refusal
+from populora_env.source import Nodes
 
 _EQUALITY: Final = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 _ANNOTATION: Final = (
@@ -32,13 +33,12 @@ class Uses:
     The sets hold nodes, by their `id`, whose place says that they are used in a certain way.
     """
 
-    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         """Take down the uses of all nodes of a tree.
 
         Raises:
             Refusal: It imports what is not listed, or two things under one name.
         """
-        nodes = list(nodes)
         self.modules: dict[str, str] = {}
         """Modules by the names that they are imported under."""
         self.imported: dict[str, str] = {}

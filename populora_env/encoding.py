@@ -74,11 +74,33 @@ def encode(value: Value, *, limits: Limits = LIMITS) -> bytes:
         TooLargeError: More bytes than the limit.
         EncodeError: Not of an exact builtin type, beyond another limit, or two keys or elements that encode the same.
     """
+    data = _encode_small(value, _SMALL_DEPTH) if limits is LIMITS else None
+    if data is not None and len(data) <= _SMALL_BYTES:
+        return data
     try:
         return _Encoder(limits).encode(value, 0)
     except TooLargeError:
         _check_shape(value, limits)
         raise
+
+
+_SMALL_INT, _SMALL_LENGTH, _SMALL_DEPTH, _SMALL_BYTES = 1 << 60, 64, 2, 4096
+
+
+def _encode_small(value: Value, depth: int) -> bytes | None:
+    """Return the bytes of a value far below the limits, None for any other: most are small, and this is fast."""
+    kind = type(value)
+    if kind is int:
+        if -_SMALL_INT < value < _SMALL_INT:
+            return b"i%x;" % value
+    elif kind is str:
+        if len(value) <= _SMALL_LENGTH and value.isascii():
+            return b"s%d:%b" % (len(value), value.encode())
+    elif (kind is list or kind is tuple) and depth and len(value) <= _SMALL_LENGTH:
+        parts = [part for item in value if (part := _encode_small(item, depth - 1)) is not None]
+        if len(parts) == len(value):
+            return b"%b%d:%b" % (_CONTAINERS[kind], len(parts), b"".join(parts))
+    return None
 
 
 def _check_shape(value: Value, limits: Limits) -> None:

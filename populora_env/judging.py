@@ -6,25 +6,29 @@ Owns who is asked when, and who closes the judge. Owns no rules (those are in `g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from typing import Protocol
 
 from populora_env.config import GameConfig, VerifierConfig
 from populora_env.game import Phase, Round, RoundResult
-from populora_env.types import Answer, Policy, Problem, Proposal, ProposalVerdict, Verdict
+from populora_env.types import Answer, Policy, Problem, Proposal, ProposalVerdict, Task, Verdict
 from populora_env.verifier import Verifier
 
 
 class Judge(Protocol):
     """What a round needs of a verifier; `verifier.Verifier` is one."""
 
-    def check_proposals(self, proposals: Sequence[Proposal]) -> list[ProposalVerdict]:
-        """Judge proposals, in their order."""
+    def check_proposals(
+        self, proposals: Sequence[Proposal], *, owners: Sequence[Hashable] | None = None
+    ) -> list[ProposalVerdict]:
+        """Judge proposals, in their order; what `owners` are, `Verifier.check_proposals` says."""
         ...
 
-    def check_answers(self, attempts: Sequence[tuple[Problem, Answer]]) -> list[Verdict]:
-        """Judge answers, in their order."""
+    def check_answers(
+        self, attempts: Sequence[tuple[Problem, Answer]], *, owners: Sequence[Hashable] | None = None
+    ) -> list[Verdict]:
+        """Judge answers, in their order; what `owners` are, `Verifier.check_answers` says."""
         ...
 
 
@@ -49,9 +53,19 @@ class HeldJudge:
 
 
 def judge_proposals(
-    rounds: Sequence[Round], judge: Judge, review: Review | None = None
+    rounds: Sequence[Round],
+    judge: Judge,
+    review: Review | None = None,
+    *,
+    proposers: Sequence[Hashable] | None = None,
 ) -> list[ProposalVerdict | None]:
     """Judge, in one call, the proposals of all `rounds` that wait for it; the others are left as they are.
+
+    Args:
+        rounds: The rounds.
+        judge: Whom to ask.
+        review: Has the last word on each.
+        proposers: Who proposes in each round. A judge is then faster, with the same verdicts.
 
     Returns:
         The verdict that counted for each round, None where none was waited for.
@@ -61,7 +75,8 @@ def judge_proposals(
         for place, item in enumerate(rounds)
         if item.phase is Phase.JUDGE_PROPOSAL and item.proposal is not None
     }
-    verdicts = judge.check_proposals(list(waiting.values())) if waiting else []
+    owners = None if proposers is None else [proposers[place] for place in waiting]
+    verdicts = judge.check_proposals(list(waiting.values()), owners=owners) if waiting else []
     counted: list[ProposalVerdict | None] = [None] * len(rounds)
     for place, verdict in zip(waiting, verdicts, strict=True):
         final = verdict if review is None else review(rounds[place], verdict)
@@ -70,12 +85,32 @@ def judge_proposals(
     return counted
 
 
-def judge_attempts(rounds: Sequence[Round], judge: Judge) -> None:
-    """Judge, in one call, the attempts of all `rounds` that wait for it; the others are left as they are."""
-    waiting = [(item, item.problem) for item in rounds if item.phase is Phase.JUDGE_ATTEMPTS]
-    jobs = [(problem, answer) for item, problem in waiting if problem is not None for answer in item.answers]
-    verdicts = iter(judge.check_answers(jobs) if jobs else ())
-    for item, _ in waiting:
+def judge_attempts(
+    rounds: Sequence[Round],
+    judge: Judge,
+    *,
+    proposers: Sequence[Hashable] | None = None,
+    solvers: Sequence[Hashable] | None = None,
+) -> None:
+    """Judge, in one call, the attempts of all `rounds` that wait for it; the others are left as they are.
+
+    Args:
+        rounds: The rounds.
+        judge: Whom to ask.
+        proposers: Who proposed in each round. A judge is then faster, with the same verdicts.
+        solvers: Who has all solver seats of each round; the same.
+    """
+    nobody: Sequence[Hashable] = [None] * len(rounds)
+    waiting: list[Round] = []
+    jobs: list[tuple[Problem, Answer]] = []
+    owners: list[Hashable] = []
+    for item, proposer, solver in zip(rounds, proposers or nobody, solvers or nobody, strict=True):
+        if item.phase is Phase.JUDGE_ATTEMPTS and item.problem is not None:
+            waiting.append(item)
+            jobs += [(item.problem, answer) for answer in item.answers]
+            owners += [proposer if item.task is Task.ABDUCTION else solver] * len(item.answers)
+    verdicts = iter(judge.check_answers(jobs, owners=owners) if jobs else ())
+    for item in waiting:
         item.judge_attempts(tuple(islice(verdicts, len(item.answers))))
 
 

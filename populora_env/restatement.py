@@ -12,6 +12,7 @@ import ast
 from typing import Final, TypeVar
 
 from populora_env.sensitivity import depends_on_addresses
+from populora_env.source import Nodes
 
 _OWN_SENSE = (type(None), bool, type(...))
 """Types of the constants whose identity the language promises."""
@@ -94,9 +95,9 @@ _TEXT_METHODS: Final = frozenset({"format", "join", "getvalue", "dumps", "__repr
 _FAIL: Final = ast.parse("__fail__()").body
 
 
-def hangs_on_interpreter(tree: ast.Module) -> bool:
+def hangs_on_interpreter(nodes: Nodes) -> bool:
     """Return whether a program does anything that restating it could change."""
-    return depends_on_addresses(tree) or any(_is_open(node) for node in ast.walk(tree))
+    return any(map(_is_open, nodes)) or depends_on_addresses(nodes)
 
 
 def _is_open(node: ast.AST) -> bool:

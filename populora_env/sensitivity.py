@@ -11,15 +11,16 @@ import ast
 from typing import Final
 
 from populora_env import allowlist
+from populora_env.source import Nodes
 
 _READERS: Final = frozenset({"getattr", "attrgetter"})
 """Functions that read an attribute by its name."""
 
 
-def depends_on_hashes(tree: ast.Module) -> bool:
+def depends_on_hashes(nodes: Nodes) -> bool:
     """Return whether a program builds a set or may do algebra on key views, whose order depends on the hash seed."""
     views = algebra = False
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Set() | ast.SetComp() | ast.Name(id="hash"):
                 return True
@@ -34,24 +35,22 @@ def depends_on_hashes(tree: ast.Module) -> bool:
     return views and algebra
 
 
-def depends_on_addresses(tree: ast.Module) -> bool:
+def depends_on_addresses(nodes: Nodes) -> bool:
     """Return whether a program may write out an object whose text holds its address: `<function g at 0x7f...>`.
 
     That takes a conversion to text, and an object of such a kind that is kept as a value.
     """
-    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    functions |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
-    passing = _passing(tree)
-    texts = objects = False
-    for node in ast.walk(tree):
-        texts |= _makes_text(node)
-        objects |= id(node) not in passing and _is_addressed(node, functions)
-    return texts and objects
+    if not any(map(_makes_text, nodes)):
+        return False
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    functions |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    passing = _passing(nodes)
+    return any(id(node) not in passing and _is_addressed(node, functions) for node in nodes)
 
 
-def may_leave_traces(tree: ast.Module) -> bool:
+def may_leave_traces(nodes: Nodes) -> bool:
     """Return whether a call may leave something behind that fresh globals do not clear: in an imported module."""
-    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree))
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes)
 
 
 def _names_in(node: ast.AST) -> tuple[str, ...]:
@@ -82,10 +81,10 @@ def _makes_text(node: ast.AST) -> bool:
     return any(name in allowlist.TEXT_MAKERS for name in _names_in(node))
 
 
-def _passing(tree: ast.Module) -> set[int]:
+def _passing(nodes: Nodes) -> set[int]:
     """Return the nodes whose value is used up on the spot: called, gone through, or given to a builtin that does so."""
     passing: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=func, args=arguments):
                 passing.add(id(func))

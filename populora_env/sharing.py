@@ -12,6 +12,7 @@ import builtins
 from typing import Final
 
 from populora_env import allowlist
+from populora_env.source import Nodes
 
 _PLAIN: Final = (
     *(ast.Module, ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign),
@@ -21,27 +22,29 @@ _PLAIN: Final = (
     *(ast.comprehension, ast.Subscript, ast.Slice, ast.JoinedStr, ast.FormattedValue, ast.NamedExpr),
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context),
 )
-_METHODS: Final = frozenset(
+METHODS: Final = frozenset(
     name
     for kind in (str, bytes, list, tuple, dict, set, frozenset, int, float)
     for name in dir(kind)
     if not name.startswith("_")
 ) - {"format", "format_map"}
+"""Attributes that such a program may call."""
 _READERS: Final = frozenset({"getattr", "hasattr", "setattr", "delattr", "super", "type", "object"})
 """Builtins that reach attributes or classes."""
-_FOREIGN: Final = frozenset(dir(builtins)) - (allowlist.BUILTINS - _READERS)
+FOREIGN: Final = frozenset(dir(builtins)) - (allowlist.BUILTINS - _READERS)
+"""Builtins that such a program must not name."""
 
 
-def leaves_nothing(tree: ast.Module) -> bool:
+def leaves_nothing(nodes: Nodes) -> bool:
     """Return whether nothing of a program can be left in its process once its globals are gone."""
-    return all(_is_plain(node) for node in ast.walk(tree))
+    return all(map(_is_plain, nodes))
 
 
 def _is_plain(node: ast.AST) -> bool:
     if not isinstance(node, _PLAIN):
         return False
     if isinstance(node, ast.Name):
-        return node.id not in _FOREIGN and not node.id.startswith("__")
+        return node.id not in FOREIGN and not node.id.startswith("__")
     if isinstance(node, ast.Attribute):
-        return node.attr in _METHODS and isinstance(node.ctx, ast.Load)
+        return node.attr in METHODS and isinstance(node.ctx, ast.Load)
     return not (isinstance(node, ast.FunctionDef) and node.decorator_list)

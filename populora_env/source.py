@@ -11,13 +11,15 @@ import contextlib
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 MAX_SOURCE_CHARS = 16_384
 MAX_DEPTH = 100
 """Deepest syntax tree; far below Python's recursion limit, so that later passes may recurse."""
 
-
+Nodes: TypeAlias = Sequence[ast.AST]
+"""All nodes of a syntax tree, in the order of `ast.walk`."""
 _WARNING_FILTERS = threading.RLock()
 """`warnings.catch_warnings` changes the state of the process; two threads must not do so at once."""
 
@@ -51,6 +53,15 @@ def parse_program(source: str) -> ast.Module:
     Raises:
         SourceError: Too long, not plain text, a syntax error, or nested too deeply.
     """
+    return read_program(source)[0]
+
+
+def read_program(source: str) -> tuple[ast.Module, Nodes]:
+    """Parse `source` as `parse_program` does; return the tree and all its nodes.
+
+    Raises:
+        SourceError: Too long, not plain text, a syntax error, or nested too deeply.
+    """
     if len(source) > MAX_SOURCE_CHARS:
         raise SourceError(f"program has {len(source)} characters, at most {MAX_SOURCE_CHARS} are read")
     if not is_plain_text(source):
@@ -60,9 +71,14 @@ def parse_program(source: str) -> ast.Module:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SourceError(f"program does not parse: {type(error).__name__}") from error
-    if _depth(tree) > MAX_DEPTH:
-        raise SourceError(f"program is nested deeper than {MAX_DEPTH}")
-    return tree
+    nodes: list[ast.AST] = []
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        nodes += level
+        level = _inside(level)
+        if not level:
+            return tree, nodes
+    raise SourceError(f"program is nested deeper than {MAX_DEPTH}")
 
 
 def normalise(source: str) -> str:
@@ -71,8 +87,8 @@ def normalise(source: str) -> str:
     Raises:
         SourceError: The text is no program within the bounds, or has no normal form.
     """
-    tree = parse_program(source)
-    for node in ast.walk(tree):
+    tree, nodes = read_program(source)
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             _drop_docstring(node)
     try:
@@ -92,10 +108,14 @@ def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.Asyn
         node.body = node.body[1:] or [ast.Pass()]
 
 
-def _depth(tree: ast.AST) -> int:
-    depth = 0
-    level = [tree]
-    while level:
-        depth += 1
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return depth
+def _inside(level: Iterable[ast.AST]) -> list[ast.AST]:
+    """Return the children of some nodes, in the order of `ast.walk`."""
+    children: list[ast.AST] = []
+    for node in level:
+        for name in node._fields:
+            field = getattr(node, name, None)
+            if type(field) is list:
+                children += [item for item in field if isinstance(item, ast.AST)]
+            elif isinstance(field, ast.AST):
+                children.append(field)
+    return children

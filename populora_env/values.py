@@ -129,7 +129,8 @@ def read_literal(text: str, *, max_chars: int) -> tuple[Value, bytes]:
         raise LiteralError(str(error)) from error
 
 
-_SIMPLE = re.compile(r"\(?((?:'[ !#-&(-\[\]-~]*'|[-0-9 ,\[\]])*)(?:,?\))?")
+_JSON = json.JSONDecoder()
+_SIMPLE = re.compile(r"\(?((?:'[ !#-&(-\[\]-~]*'|[-0-9 ,\[\]])*)\)?")
 """Ints, strings without escapes and lists of these, perhaps in a tuple: with other quotes and brackets this is JSON."""
 
 
@@ -149,12 +150,16 @@ def _read_simple(body: str, text: str) -> Value:
     Raises:
         ValueError: It is no JSON; it may be a literal all the same.
     """
-    if not text.startswith("("):
-        return json.loads(body.replace("'", '"'))
-    items = json.loads(f"[{body}]".replace("'", '"'))
-    if len(items) < 2 and not text.endswith(",)"):
+    boxed, comma = text.startswith("("), text.endswith(",)")
+    written = (f"[{body[:-1] if comma else body}]" if boxed else body).replace("'", '"')
+    value, end = _JSON.raw_decode(written)
+    if end < len(written):
+        raise ValueError("something follows")
+    if not boxed:
+        return value
+    if not value or (len(value) == 1 and not comma):
         raise ValueError("not a tuple")
-    return tuple(items)
+    return tuple(value)
 
 
 def _read_any(text: str) -> Value:

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
-from populora_env.answers import answer_key, check_answer
+from populora_env.answers import answer_key, check_answer, in_order
 from populora_env.config import VerifierConfig
 from populora_env.proposals import Check, check_proposal, proposal_key
 from populora_env.sandbox.batch import Batch
@@ -30,6 +30,8 @@ __all__ = ["Job", "Outcome", "SandboxError", "Verifier"]
 
 _T = TypeVar("_T")
 
+_STRIDE = 16
+"""Checks that are begun before the zygotes are looked after."""
 _THREADS = 4
 """Calls from asyncio that are judged at once; the others wait."""
 
@@ -101,7 +103,7 @@ class Verifier:
         Args:
             proposals: What to judge.
             owners: Whose they are, one a proposal. Plain programs of one owner may then share a process, one after the
-                other, which is faster; those of different owners never do. None: no two share one.
+                other, which is faster; those of different owners never do. None, of all or of one: shares with none.
 
         Raises:
             SandboxError: The sandbox failed twice at one job, or the verifier was closed meanwhile.
@@ -116,14 +118,16 @@ class Verifier:
 
         Args:
             attempts: Problems, each with an answer.
-            owners: Whose the answers are, as in `check_proposals`.
+            owners: Whose the programs are that run, as in `check_proposals`: for abduction the problem's, for induction
+                the answer's; for deduction it does not matter. None: only inputs of one program share a process.
 
         Raises:
             SandboxError: The sandbox failed twice at one job, or the verifier was closed meanwhile.
             ValueError: A problem is not one of ours (its values cannot be read, or nothing of it is hidden), or the
                 lengths differ.
         """
-        return self._judge(self._answer_checks(attempts, owners), self._verdicts, _Call())
+        order, checks = self._answer_checks(attempts, owners)
+        return _reordered(order, self._judge(checks, self._verdicts, _Call()))
 
     async def acheck_proposals(
         self, proposals: Sequence[Proposal], *, owners: Sequence[Hashable] | None = None
@@ -136,8 +140,8 @@ class Verifier:
         self, attempts: Sequence[tuple[Problem, Answer]], *, owners: Sequence[Hashable] | None = None
     ) -> list[Verdict]:
         """Judge answers as `check_answers` does, from asyncio; a cancelled call drops its jobs."""
-        checks = self._answer_checks(attempts, owners)
-        return await self._in_thread(lambda call: self._judge(checks, self._verdicts, call))
+        order, checks = self._answer_checks(attempts, owners)
+        return _reordered(order, await self._in_thread(lambda call: self._judge(checks, self._verdicts, call)))
 
     def _proposal_checks(
         self, proposals: Sequence[Proposal], owners: Sequence[Hashable] | None
@@ -147,9 +151,15 @@ class Verifier:
 
     def _answer_checks(
         self, attempts: Sequence[tuple[Problem, Answer]], owners: Sequence[Hashable] | None
-    ) -> Iterator[tuple[Hashable, Check[Verdict]]]:
-        for (problem, answer), owner in zip(attempts, _owners(attempts, owners), strict=True):
-            yield answer_key(problem, answer), check_answer(problem, answer, self.config, owner=owner)
+    ) -> tuple[list[int], Iterator[tuple[Hashable, Check[Verdict]]]]:
+        """Return an order in which to begin with the answers, and the checks in that order."""
+        whose = _owners(attempts, owners)
+        order = in_order([problem for problem, _ in attempts])
+        return order, (
+            (answer_key(problem, answer), check_answer(problem, answer, self.config, owner=whose[place]))
+            for place in order
+            for problem, answer in (attempts[place],)
+        )
 
     def _judge(self, checks: Iterator[tuple[Hashable, Check[_T]]], cache: _Cache[_T], call: _Call) -> list[_T]:
         """Bring checks to their verdicts, each content once, and only where the cache has none.
@@ -166,7 +176,8 @@ class Verifier:
                 verdict = cache.get(key)
                 if verdict is None:
                     running.begin(key, check)
-                    running.go_on(wait=False)
+                    if len(keys) % _STRIDE == 0:
+                        running.go_on(wait=False)
                 else:
                     known[key] = verdict
             running.go_on(wait=True)
@@ -285,6 +296,11 @@ class _Call:
             batch = self._batch
         if batch is not None:
             batch.cancel()
+
+
+def _reordered(order: Sequence[int], verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Return verdicts, given in some order of their places, in the order of the places."""
+    return [verdict for _, verdict in sorted(zip(order, verdicts, strict=True), key=lambda pair: pair[0])]
 
 
 def _owners(items: Sequence[object], owners: Sequence[Hashable] | None) -> Sequence[Hashable]:

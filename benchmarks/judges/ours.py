@@ -18,7 +18,7 @@ from judges.contenders import Contender, MixJudge, SmallJob, installed
 from judges.mix import Mix
 from populora_env.config import VerifierConfig
 from populora_env.sandbox import canaries
-from populora_env.types import Status
+from populora_env.types import Status, Task
 from populora_env.values import encode
 from populora_env.verifier import Job, Verifier
 
@@ -27,7 +27,7 @@ _CHECKOUT = Path(__file__).parents[2]
 JOBS = 900
 """Small jobs a round."""
 MEMBERS = 4
-"""Members of each side whose proposals and answers a mix holds; plain programs of one member share processes."""
+"""Members of each side whose proposals and answers a mix holds: plain programs of one member share processes."""
 _SPY = "def f():\n    open('/proc/self/status').close()"
 
 
@@ -58,9 +58,9 @@ class Ours:
         return {"isolated": self._judge_mix}
 
     def _judge_mix(self, mix: Mix) -> tuple[list[bool], list[bool]]:
-        teachers, students = _turns(mix.proposals), _turns(mix.attempts)
-        valid = [verdict.verdict.ok for verdict in self._verifier.check_proposals(mix.proposals, owners=teachers)]
-        return valid, [verdict.ok for verdict in self._verifier.check_answers(mix.attempts, owners=students)]
+        proposers, owners = _turns(len(mix.proposals)), _owners(mix)
+        valid = [verdict.verdict.ok for verdict in self._verifier.check_proposals(mix.proposals, owners=proposers)]
+        return valid, [verdict.ok for verdict in self._verifier.check_answers(mix.attempts, owners=owners)]
 
     def latencies_ms(self, jobs: Sequence[SmallJob]) -> list[float]:
         """Return how long each job takes when every caller waits for one at a time, in milliseconds."""
@@ -95,9 +95,19 @@ class Ours:
         return contextlib.nullcontext()
 
 
-def _turns(items: Sequence[object]) -> list[int]:
-    """Return whose the items are: members take turns."""
-    return [place % MEMBERS for place in range(len(items))]
+def _turns(count: int) -> list[int]:
+    """Return whose so many items are: members take turns."""
+    return [place % MEMBERS for place in range(count)]
+
+
+def _owners(mix: Mix) -> list[tuple[str, int]]:
+    """Return whose the programs are that run: of a problem that is asked for an input a teacher's, else a student's."""
+    problems = dict.fromkeys(problem.problem_id for problem, _ in mix.attempts)
+    teachers = dict(zip(problems, _turns(len(problems)), strict=True))
+    return [
+        ("teacher", teachers[problem.problem_id]) if problem.task is Task.ABDUCTION else ("student", student)
+        for (problem, _), student in zip(mix.attempts, _turns(len(mix.attempts)), strict=True)
+    ]
 
 
 class Unisolated(Ours):

@@ -119,7 +119,9 @@ def _play_all(parts: list[tuple[str, tuple[bytes, ...], int]], padding: int) -> 
     held = [(object(), number + 0.5) for number in range(padding)]
     for number, part in enumerate(parts):
         if number:
-            gc.collect()
+            # All that was made since the fork is young.
+            sys.modules.pop(PROGRAM_NAME, None)
+            gc.collect(0)
         _play(*part)
     held.clear()
 

@@ -39,11 +39,13 @@ class Job:
     """Index of the zygote that must run it; None: any."""
     shares: Hashable = None
     """Jobs with the same value may run in one child, one after the other; None: alone."""
+    last_first: bool = False
+    """Whether those that share a child run in the reverse of the order in which they came."""
 
     @property
     def limits(self) -> tuple[object, ...]:
         """What jobs that run in one child must have in common."""
-        return self.cpu_s, self.wall_s, self.tight
+        return self.cpu_s, self.wall_s, self.tight, self.last_first
 
     @property
     def library(self) -> bool:

@@ -39,9 +39,13 @@ class Wanted:
         """Whether something may be missing that was not before."""
         self._general = general
         self._counts: Counter[Kind] = Counter()
+        self._asked: set[tuple[bool, int | None]] = set()
 
     def add(self, *, library: bool, hash_seed: int | None = None) -> None:
         """Note that zygotes of some kind are needed; no seed means those of the first two."""
+        if (library, hash_seed) in self._asked:
+            return
+        self._asked.add((library, hash_seed))
         if hash_seed is None or Kind(hash_seed, library).general:
             seeds = Counter(HASH_SEEDS[number % 2] for number in range(self._general))
         else:

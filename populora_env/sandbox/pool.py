@@ -30,7 +30,6 @@ from populora_env.sandbox.queues import (
     Ticket,
     next_load,
     place_of,
-    places_served,
     put_back,
 )
 from populora_env.sandbox.seccomp_filter import build_filter
@@ -44,6 +43,8 @@ _AHEAD = 2
 _MANY = 4
 """Waiting jobs a zygote from which on it is given more than one: near the end of a batch a job must not wait behind
 another."""
+_SHARED_AT_LEAST = 8
+"""Jobs of one group that are not spread over several zygotes, even if some are idle: a fork costs as much."""
 
 
 class Pool:
@@ -275,8 +276,8 @@ class Pool:
         return replaced
 
     def _next_for(self, worker: Worker, waiting: int) -> Load:
-        places = places_served(worker.launch) if worker.trusted else (Place(worker.launch.index),)
-        return next_load(self._queues, places, max(1, -(-waiting // len(self._workers))))
+        places = worker.places if worker.trusted else (Place(worker.launch.index),)
+        return next_load(self._queues, places, max(_SHARED_AT_LEAST, -(-waiting // self._count)))
 
     def _attend(self, worker: Worker, event: int) -> None:
         """Do what a zygote's socket asks for."""

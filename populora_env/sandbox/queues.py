@@ -16,8 +16,10 @@ from populora_env.sandbox.jobs import Again, Job, Outcome
 from populora_env.sandbox.kinds import Kind
 
 _ATTEMPTS = 2
-MOST_SHARED: Final = 16
+MOST_SHARED: Final = 64
 """Jobs that one child does at most, of those that may share one."""
+WORTH_A_CHILD: Final = 24
+"""Jobs of one group from which on an idle zygote does not wait for more, as long as more are about to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class Queue:
     waiting: dict[Place, OrderedDict[Hashable, deque[Ticket]]] = field(default_factory=dict)
     """By place and group, in the order in which the groups came."""
     growing: dict[Place, OrderedDict[Hashable, deque[Ticket]]] = field(default_factory=dict)
-    """The same for groups that are not full yet; as long as the queue is open they are left to grow."""
+    """The same for groups that are not worth a child yet; as long as the queue is open they are left to grow."""
     finished: list[tuple[Hashable, Outcome]] = field(default_factory=list)
     open: bool = True
     """Whether more jobs are about to come; its owner does not wait yet."""
@@ -103,21 +105,22 @@ class Queue:
             return
         self.n_waiting += 1
         name = ticket.group
-        if self.open and ticket.job.shares is not None:
+        groups = self.waiting.setdefault(place, OrderedDict())
+        group = groups.get(name)
+        if group is None and self.open and ticket.job.shares is not None:
             growing = self.growing.setdefault(place, OrderedDict())
             group = growing.setdefault(name, deque())
             group.append(ticket)
-            if len(group) < MOST_SHARED:
-                return
-            del growing[name]
-            name = id(group)  # a full group is a group of its own, and another may begin to grow
-        else:
-            group = self.waiting.get(place, OrderedDict()).get(name, deque())
-            group.appendleft(ticket) if first else group.append(ticket)
-        groups = self.waiting.setdefault(place, OrderedDict())
-        groups[name] = group
+            if len(group) >= WORTH_A_CHILD:
+                groups[name] = growing.pop(name)
+            return
+        if group is None:
+            groups[name] = group = deque()
         if first:
+            group.appendleft(ticket)
             groups.move_to_end(name, last=False)
+        else:
+            group.append(ticket)
 
     def close(self) -> None:
         """Say that no more jobs are about to come: what was left to grow may be taken."""
@@ -136,7 +139,7 @@ class Queue:
                     del groups[name]
                 self.n_waiting -= len(load)
                 self.n_running += len(load)
-                return load
+                return load[::-1] if load[0].job.last_first else load
         return ()
 
     def finish(self, ticket: Ticket, outcome: Outcome | Again) -> None:

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ from populora_env.encoding import DecodeError, decode
 from populora_env.sandbox import child, frames
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import FaultError, Reply, read_reply
-from populora_env.sandbox.queues import Launch, Load
+from populora_env.sandbox.queues import Launch, Load, places_served
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ class Worker:
     def __init__(self, launch: Launch) -> None:
         """Start the process and send it its hello."""
         self.launch = launch
+        self.places = places_served(launch)
         self.layers: Mapping[str, bool] = {}
         self.loads: deque[Load] = deque()
         """What it has been given and not answered, in order; it is at work on the first."""
@@ -171,7 +173,7 @@ class Worker:
         if not self.loads:
             self._deadline = _deadline(load)
         job = load[0].job
-        body = child.encode_job([(ticket.job.program, ticket.job.inputs, ticket.job.calls) for ticket in load])
+        body = child.encode_job(_parts(load))
         job_id = self._first_id + len(self.loads)
         self.loads.append(load)
         self._unsent += frames.JOB.pack(job_id, len(body), _n_frames(load), job.cpu_s, job.wall_s, job.tight) + body
@@ -263,6 +265,15 @@ class Worker:
         if self._process.stderr is not None:
             self._process.stderr.close()
         self._process.returncode = 0
+
+
+def _parts(load: Load) -> list[tuple[str, tuple[bytes, ...], int]]:
+    """Return the programs of a load, each with its inputs and the calls on each; jobs of one program are one part."""
+    parts = []
+    for (program, calls), tickets in groupby(load, lambda ticket: (ticket.job.program, ticket.job.calls)):
+        inputs = [data for ticket in tickets for data in ticket.job.inputs]
+        parts.append((program, tuple(inputs), calls))
+    return parts
 
 
 def _n_frames(load: Load) -> int:

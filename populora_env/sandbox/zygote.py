@@ -32,6 +32,9 @@ _CONTROL_FD = 100
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.001, 0.005
 _BALLAST_BYTES = 303 * 4096 - 64
 """Memory that shifts all that is mapped later by an odd number of pages; below 2 MiB, which the kernel aligns."""
+_FIRST_ROOM, _ROOM_GROWS = 4096, 4
+"""Bytes of room for what a child writes, and how many times more there is when it is full: room is zeroed, so that
+as much as a child may write at most would cost more than to run it."""
 _WARM_UP = "def f(x):\n    return x\n"
 """The first thing that a process compiles costs it a millisecond, which each child would pay anew."""
 _MOST_PADDING, _PADDING_STEP = 32, 3
@@ -206,8 +209,8 @@ class Watch:
         self._counter: FrameCounter = frames.FrameCounter()
         self._cpu_base = 0.0
         self._wall_base = time.monotonic()
-        longest = self._expected * (frames.FRAME.size + frames.MAX_PAYLOAD)
-        self._buffer = bytearray(len(frames.READY) + longest + 1)
+        self._longest = len(frames.READY) + self._expected * (frames.FRAME.size + frames.MAX_PAYLOAD) + 1
+        self._buffer = bytearray(_FIRST_ROOM)
         self._filled = 0
 
     @property
@@ -257,6 +260,8 @@ class Watch:
 
     def _read(self) -> bool:
         """Take in what the child wrote; False at the end of its stream, or when there is nothing now."""
+        if self._filled == len(self._buffer):
+            self._grow()
         with memoryview(self._buffer) as whole, whole[self._filled :] as free:
             try:
                 size = os.readv(self._reading, [free])
@@ -272,9 +277,16 @@ class Watch:
             self._cpu_base, self._wall_base = self._cpu(), time.monotonic()
         return size > 0
 
+    def _grow(self) -> None:
+        """Make room; what the old one held is wiped, as in `report`."""
+        larger = bytearray(_ROOM_GROWS * self._filled)
+        larger[: self._filled] = self._buffer
+        self._buffer[:] = bytes(self._filled)
+        self._buffer = larger
+
     @property
     def _overlong(self) -> bool:
-        full = self._filled == len(self._buffer)
+        full = self._filled >= self._longest
         return full or self._counter.overlong or self._counter.count > self._expected
 
     def _cpu(self) -> float:

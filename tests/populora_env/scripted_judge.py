@@ -13,16 +13,19 @@ class ScriptedJudge:
         """Make the judge; every gold output is `output`."""
         self.output = output
         self.calls = []
+        self.owners = []
         self.closed = 0
 
-    def check_proposals(self, proposals):
+    def check_proposals(self, proposals, *, owners=None):
         """Judge by the program's text."""
         self.calls.append(("proposals", len(proposals)))
+        self.owners.append(owners)
         return [self._proposal(proposal) for proposal in proposals]
 
-    def check_answers(self, attempts):
+    def check_answers(self, attempts, *, owners=None):
         """Judge by the answer's text."""
         self.calls.append(("answers", len(attempts)))
+        self.owners.append(owners)
         return [OK if "right" in answer.text else WRONG for _, answer in attempts]
 
     def close(self):

@@ -11,11 +11,11 @@ import pytest
 from populora_env.admission import RULES, Refusal, defines_f, refusal_of
 from populora_env.admission_names import check_attribute_name, is_dunder
 from populora_env.allowlist import MODULES
-from populora_env.source import parse_program
+from populora_env.source import read_program
 
 
 def rule(source: str) -> str | None:
-    refusal = refusal_of(source, parse_program(source))
+    refusal = refusal_of(source, read_program(source)[1])
     return refusal.rule if refusal else None
 
 
@@ -272,4 +272,4 @@ def test_no_listed_name_begins_like_a_way_into_frames() -> None:
     ],
 )
 def test_programs_without_f_are_found(source: str, expected: bool) -> None:
-    assert defines_f(parse_program(source)) is expected
+    assert defines_f(read_program(source)[1]) is expected

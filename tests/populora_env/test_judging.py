@@ -48,6 +48,21 @@ def test_a_batch_is_judged_in_one_call_and_agrees_with_single_rounds():
     assert [item.result() for item in rounds] == [result_of(text, *answers) for text in proposals]
 
 
+def test_a_judge_is_told_whose_the_programs_are_that_run():
+    """Of an abduction problem the proposer's runs, else the solvers'."""
+    judge = ScriptedJudge()
+    rounds = [Round(task=task, references=(), config=CONFIG) for task in (Task.ABDUCTION, Task.DEDUCTION)]
+    rounds.append(open_round())
+    for item, text in zip(rounds, [proposal_text(), proposal_text(), "nonsense"], strict=True):
+        item.propose(text)
+    judge_proposals(rounds, judge, proposers=["a", "b", "c"])
+    for item in rounds[:2]:
+        for _ in range(CONFIG.solver_seats):
+            item.attempt(answer_text("(1,)"))
+    judge_attempts(rounds, judge, proposers=["a", "b", "c"], solvers=["x", "y", "z"])
+    assert judge.owners == [["a", "b"], ["a", "a", "y", "y"]]
+
+
 def test_nothing_to_judge_asks_nobody():
     judge = ScriptedJudge()
     judge_proposals([open_round()], judge)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from populora_env.sensitivity import depends_on_addresses, depends_on_hashes
-from populora_env.source import parse_program
+from populora_env.source import read_program
 
 
 def f(expression: str, head: str = "") -> str:
@@ -31,7 +31,7 @@ def f(expression: str, head: str = "") -> str:
     ],
 )
 def test_programs_whose_results_may_depend_on_hashes_are_found(source: str, expected: bool) -> None:
-    assert depends_on_hashes(parse_program(source)) is expected
+    assert depends_on_hashes(read_program(source)[1]) is expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_programs_whose_results_may_depend_on_hashes_are_found(source: str, expe
     ],
 )
 def test_programs_that_may_write_out_an_address_are_found(source: str) -> None:
-    assert depends_on_addresses(parse_program(source))
+    assert depends_on_addresses(read_program(source)[1])
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_programs_that_may_write_out_an_address_are_found(source: str) -> None:
     ],
 )
 def test_programs_that_write_out_plain_values_are_not(source: str) -> None:
-    assert not depends_on_addresses(parse_program(source))
+    assert not depends_on_addresses(read_program(source)[1])

@@ -15,7 +15,7 @@ from populora_env.types import Task
 def test_programs_of_our_generator_are_plain() -> None:
     rng = np.random.default_rng(3)
     programs = [generate_problem(rng, task=task).program for task in Task for _ in range(60)]
-    assert all(leaves_nothing(ast.parse(program)) for program in programs)
+    assert all(leaves_nothing(list(ast.walk(ast.parse(program)))) for program in programs)
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_programs_of_our_generator_are_plain() -> None:
     ],
 )
 def test_what_might_be_felt_later_runs_alone(program: str) -> None:
-    assert not leaves_nothing(ast.parse(program))
+    assert not leaves_nothing(list(ast.walk(ast.parse(program))))

@@ -168,3 +168,56 @@ def test_plain_programs_of_one_owner_share_a_process_and_others_do_not(
     sent.clear()
     verifier.check_answers([attempt("import math\n" + program) for program in programs], owners=["a"] * 6)
     assert sorted(map(len, sent)) == [1] * 6
+
+
+def test_no_two_runs_of_a_proposal_share_a_process_and_replays_go_the_other_way_round(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[bool, list[str]]] = []
+    original = Worker.send
+
+    def spy(self: Worker, load: tuple[object, ...]) -> None:
+        sent.append((load[0].job.tight, [ticket.job.program for ticket in load]))  # type: ignore[attr-defined]
+        original(self, load)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Worker, "send", spy)
+    programs = [f"def f(x):\n    return x + {number}\n" for number in range(40)]
+    proposals = [Proposal(task=Task.DEDUCTION, program=program, inputs=("(1,)",)) for program in programs]
+    judged = verifier.check_proposals(proposals, owners=["a", "b"] * 20)
+    assert all(verdict.verdict.ok for verdict in judged)
+    before: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    for first_run, load in sent:
+        assert len({programs.index(program) % 2 for program in load}) == 1, "two members in one process"
+        before[first_run] |= {(load[i], load[j]) for j in range(len(load)) for i in range(j)}
+    assert before[True]
+    assert before[False]
+    assert not before[True] & before[False]
+    for run in (True, False):
+        assert sorted(program for first_run, load in sent if first_run is run for program in load) == sorted(programs)
+
+
+def test_inputs_of_an_abduction_problem_share_a_process_with_programs_of_its_owner_alone(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[set[str]] = []
+    original = Worker.send
+
+    def spy(self: Worker, load: tuple[object, ...]) -> None:
+        sent.append({ticket.job.program for ticket in load})  # type: ignore[attr-defined]
+        original(self, load)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Worker, "send", spy)
+    programs = [f"def f(x):\n    return x + {number}" for number in range(4)]
+    problems = [
+        Problem(problem_id=text, task=Task.ABDUCTION, program=text, inputs=("(1,)",), outputs=(str(number + 1),))
+        for number, text in enumerate(programs)
+    ]
+    attempts = [
+        (problem, Answer(task=Task.ABDUCTION, text=text)) for text in ("(1,)", "(2,)", "(1") for problem in problems
+    ]
+    expected = ["ok"] * 4 + ["wrong"] * 4 + ["format:literal"] * 4
+    for owners, most in ((None, 1), (["a", "a", "b", "b"] * 3, 2)):
+        sent.clear()
+        assert [str(verdict) for verdict in verifier.check_answers(attempts, owners=owners)] == expected
+        assert max(map(len, sent)) == most
+        assert all(load <= set(programs[:2]) or load <= set(programs[2:]) for load in sent)

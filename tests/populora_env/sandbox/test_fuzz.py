@@ -210,7 +210,20 @@ ANSWERS = [
 PROPOSALS = [
     *("def f(x):\n    return [x]\n", "def f(x):\n    return list({'a', 'b', 'c'})\n", "def f(x):\n    return 1 / 0\n"),
     *("import math\ndef f(x):\n    return math.pi\n", "n = []\ndef f(x):\n    n.append(x)\n    return len(n)\n"),
+    *(
+        "def f(x, n=[]):\n    n.append(x)\n    return len(n)\n",
+        "def f(x):\n    return x +\n",
+        "def f(x):\n    return f(x)\n",
+    ),
+    *(
+        "def f(x):\n    return [x] * (1 << 40)\n",
+        "def f(x):\n    return len(str(f)) + x\n",
+        "def f(x, x):\n    return x\n",
+    ),
+    *("def f(x):\n    y = [x]\n    y.append(y)\n    return len(y)\n", "def f(x):\n    return 'a' * 9999 + str(x)\n"),
+    *("def f(x):\n    while True:\n        x += 1\n", "def f(x):\n    return x + 1\n", "def f(x):\n    return x - 1\n"),
 ]
+OWNERS = st.lists(st.sampled_from(["a", "b", None]), min_size=40, max_size=40)
 
 
 @pytest.fixture(scope="module")
@@ -222,26 +235,33 @@ def alone(verifier: Verifier) -> tuple[list[str], list[str]]:
     )
 
 
-def judge_answers(verifier: Verifier, numbers: list[int]) -> list[str]:
+def judge_answers(verifier: Verifier, numbers: list[int], owners: list[str | None] | None = None) -> list[str]:
     attempts = [(ANSWERS[n][0], Answer(task=ANSWERS[n][0].task, text=ANSWERS[n][1])) for n in numbers]
-    return [str(verdict) for verdict in verifier.check_answers(attempts)]
+    return [str(verdict) for verdict in verifier.check_answers(attempts, owners=owners)]
 
 
-def judge_proposals(verifier: Verifier, numbers: list[int]) -> list[str]:
+def judge_proposals(verifier: Verifier, numbers: list[int], owners: list[str | None] | None = None) -> list[str]:
     proposals = [Proposal(task=Task.DEDUCTION, program=PROPOSALS[n], inputs=("(1,)",)) for n in numbers]
-    return [str(judged.verdict) for judged in verifier.check_proposals(proposals)]
+    return [str(judged.verdict) for judged in verifier.check_proposals(proposals, owners=owners)]
 
 
 @given(
     st.lists(st.integers(0, len(ANSWERS) - 1), min_size=1, max_size=40),
-    st.lists(st.integers(0, len(PROPOSALS) - 1), min_size=1, max_size=10),
+    st.lists(st.integers(0, len(PROPOSALS) - 1), min_size=1, max_size=20),
+    OWNERS,
 )
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
-def test_a_verdict_does_not_depend_on_its_batch(
-    verifier: Verifier, alone: tuple[list[str], list[str]], answers: list[int], proposals: list[int]
+def test_a_verdict_does_not_depend_on_its_batch_nor_on_whose_it_is(
+    verifier: Verifier,
+    alone: tuple[list[str], list[str]],
+    answers: list[int],
+    proposals: list[int],
+    owners: list[str | None],
 ) -> None:
-    assert judge_answers(verifier, answers) == [alone[0][number] for number in answers]
-    assert judge_proposals(verifier, proposals) == [alone[1][number] for number in proposals]
+    for whose in (None, owners):
+        of_answers, of_proposals = (whose and whose[: len(batch)] for batch in (answers, proposals))
+        assert judge_answers(verifier, answers, of_answers) == [alone[0][number] for number in answers]
+        assert judge_proposals(verifier, proposals, of_proposals) == [alone[1][number] for number in proposals]
 
 
 def test_a_verdict_does_not_depend_on_all_cores_being_busy(

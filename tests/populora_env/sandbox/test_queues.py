@@ -7,7 +7,17 @@ from typing import Any
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Again, CallResult, Job, Outcome
 from populora_env.sandbox.kinds import Kind
-from populora_env.sandbox.queues import MOST_SHARED, Launch, Place, Queue, Ticket, place_of, places_served
+from populora_env.sandbox.queues import (
+    MOST_SHARED,
+    WORTH_A_CHILD,
+    Launch,
+    Place,
+    Queue,
+    Ticket,
+    next_load,
+    place_of,
+    places_served,
+)
 from populora_env.types import Status
 
 ANYWHERE = (Place(),)
@@ -50,17 +60,36 @@ def test_jobs_that_share_nothing_go_one_by_one_in_order() -> None:
     assert (queue.n_waiting, queue.n_running) == (0, 3)
 
 
-def test_groups_grow_while_the_queue_is_open_and_go_whole() -> None:
+def test_groups_grow_while_the_queue_is_open_until_they_are_worth_a_child() -> None:
     queue = Queue()
-    for number in range(MOST_SHARED + 2):
+    for number in range(WORTH_A_CHILD - 1):
         add(queue, f"a{number}", job(shares="a"))
     add(queue, "b", job(shares="b"))
-    assert len(queue.take(ANYWHERE, 99)) == MOST_SHARED
+    assert queue.take(ANYWHERE, 99) == ()
+    for number in range(WORTH_A_CHILD - 1, WORTH_A_CHILD + 2):
+        add(queue, f"a{number}", job(shares="a"))
+    assert len(queue.take(ANYWHERE, 99)) == WORTH_A_CHILD + 2
+    add(queue, "last", job(shares="a"))
     assert queue.take(ANYWHERE, 99) == ()
     queue.close()
-    assert keys(queue.take(ANYWHERE, 99)) == [f"a{MOST_SHARED}", f"a{MOST_SHARED + 1}"]
-    assert keys(queue.take(ANYWHERE, 99)) == ["b"]
+    assert [keys(queue.take(ANYWHERE, 99)) for _ in range(2)] == [["b"], ["last"]]
     assert queue.n_waiting == 0
+
+
+def test_no_child_does_more_than_the_most() -> None:
+    queue = Queue(open=False)
+    for number in range(MOST_SHARED + 1):
+        add(queue, str(number), job(shares="a"))
+    assert len(next_load([queue], ANYWHERE, 999)) == MOST_SHARED
+    assert len(next_load([queue], ANYWHERE, 999)) == 1
+
+
+def test_replays_run_in_the_reverse_order_and_with_replays_alone() -> None:
+    queue = Queue(open=False)
+    for key in "abc":
+        add(queue, key, job(shares="m"))
+        add(queue, key.upper(), job(shares="m", last_first=True))
+    assert [keys(queue.take(ANYWHERE, 9)) for _ in range(2)] == [["a", "b", "c"], ["C", "B", "A"]]
 
 
 def test_a_load_is_never_longer_than_asked_nor_of_different_limits() -> None:

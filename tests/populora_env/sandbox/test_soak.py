@@ -21,6 +21,7 @@ from populora_env.verifier import Verifier
 _JOBS = 200_000
 _FEW_JOBS = 3_000
 _BATCH = 500
+_MEMBERS = 8
 _GROWTH = 1.1
 _SLACK_BYTES = 1 << 20
 """A small process may gain this much besides: the pages of an allocator."""
@@ -113,10 +114,14 @@ def soak(verifier: Verifier, n_jobs: int) -> Iterator[int]:
         numbers = range(done, done + _BATCH)
         kinds = Counter(generator.choices(("attempt", "proposal"), (9, 1), k=_BATCH))
         attempts = [attempt(number) for number in numbers[: kinds["attempt"]]]
-        verdicts = verifier.check_answers([(asked, answer) for asked, answer, _ in attempts])
+        owned = done // _BATCH % 2 == 1  # in every second batch the programs of a member share processes
+        whose = [number % _MEMBERS for number in numbers] if owned else [None] * _BATCH
+        verdicts = verifier.check_answers(
+            [(asked, answer) for asked, answer, _ in attempts], owners=whose[: kinds["attempt"]]
+        )
         assert [verdict.ok for verdict in verdicts] == [right for _, _, right in attempts]
         proposals = [proposal(number) for number in numbers[kinds["attempt"] :]]
-        judged = verifier.check_proposals([proposed for proposed, _ in proposals])
+        judged = verifier.check_proposals([proposed for proposed, _ in proposals], owners=whose[kinds["attempt"] :])
         assert [str(one.verdict) for one in judged] == [expected for _, expected in proposals]
         attack, expected = HOSTILE[done // _BATCH % len(HOSTILE)]
         jobs = [Job(program=attack, inputs=(encode((done,)),), cpu_s=0.05, wall_s=10.0)] * 2
