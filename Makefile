@@ -45,7 +45,7 @@ test-pythons:  ## Run the environment's tests on the other Pythons that are inst
 	  .venvs/$$version/bin/python -m pytest -q -m 'not slow and not gpu and not soak' tests/populora_env || exit 1; \
 	done
 
-test-versions: venv  ## Run the faces' tests with each PettingZoo:gymnasium of VERSIONS
+test-versions:  ## Run the faces' tests with each PettingZoo:gymnasium of VERSIONS
 	@for pair in $(VERSIONS); do \
 	  folder=.venvs/faces-$$(echo $$pair | tr : -); \
 	  $(PYTHON) -m venv $$folder && \

@@ -5,7 +5,7 @@
 Tokens: random masked play of `token_v0.env()` and of `connect_four_v3.env()`, each with its wrappers, `last()`, a
 sampled action and `step()` counted as one step, resets included; a judge that runs nothing takes the verifier's place.
 Both play in turn, in slices; the ratio is taken within a slice, and what is printed are medians over the rounds.
-Connect four needs pygame; without it the ratio is null. Vector: see `environment_vector`.
+Connect four needs pygame (the extra `bench` brings it); without it the ratio is null. Vector: see `environment_vector`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from environment_vector import vector_figures
+from environment_vector import busy_lines, vector_figures
 
 from populora_env import token_v0
 from populora_env.types import Answer, Problem, Proposal, ProposalVerdict, Status, Verdict
@@ -141,7 +141,7 @@ def as_text(figures: dict[str, Any]) -> str:
         if ratio is not None:
             lines.append(f"  {name:22}{ratio:9.2f}   must be at least {FLOORS[name]:g}")
     if "zygotes_busy" in figures:
-        lines.append(f"  {'zygotes_busy':22}{figures['zygotes_busy']:9.2f}   must be at least 0.85")
+        lines += ["", *busy_lines(figures)]
     return "\n".join(lines)
 
 

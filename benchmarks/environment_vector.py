@@ -55,8 +55,16 @@ def main() -> None:
     print(f"  together       {figures['steps_per_s']['vec64']:8.0f}")
     print(f"  one by one     {figures['steps_per_s']['one_by_one']:8.0f}")
     print(f"  ratio          {figures['ratios']['vec64_vs_one_by_one']:8.2f}")
-    print(f"  zygotes busy   {figures['zygotes_busy']:8.2f}")
-    print(f"  zygotes' CPU   {figures['zygotes_cpu']:8.2f}")
+    print("\n".join(busy_lines(figures)))
+
+
+def busy_lines(figures: dict[str, Any]) -> list[str]:
+    """Return both shares of the verify phase for people, with what each is."""
+    return [
+        "of the verify phase (the wall clock of the calls to the verifier), the mean over the zygotes:",
+        f"  zygotes_busy{figures['zygotes_busy']:19.2f}   holds a job that it has not answered; must be at least 0.85",
+        f"  zygotes_cpu{figures['zygotes_cpu']:20.2f}   spends CPU time, its children's included; less on busy cores",
+    ]
 
 
 def vector_figures(rounds: int) -> dict[str, Any]:
