@@ -1,16 +1,58 @@
-"""A round as text for people.
+"""A round, and a game under way, as text for people.
 
 Owns the look of it. Whatever a player wrote is escaped, so that no text can steer a terminal.
 """
 
 from __future__ import annotations
 
-from populora_env.game import RoundResult
+import sys
+from collections.abc import Callable, Sequence
+
+from gymnasium import logger
+
+from populora_env.game import Game, RoundResult
 from populora_env.types import Answer, Problem, Status, Task, Verdict
+
+RENDER_MODES = ("ansi", "human")
 
 _MAX_CHARS = 2000
 
 _ASKED = {Task.DEDUCTION: "the output is asked for", Task.ABDUCTION: "an input that gives this output is asked for"}
+
+
+def check_render_mode(mode: str | None) -> None:
+    """Check a render mode.
+
+    Raises:
+        ValueError: There is no such mode.
+    """
+    if mode is not None and mode not in RENDER_MODES:
+        raise ValueError(f"`render_mode` must be None or one of {RENDER_MODES}, got {mode!r}")
+
+
+def show(draw: Callable[[], str], mode: str | None) -> str | None:
+    """Return (`ansi`) or write to stdout (`human`) what `draw` gives; without a mode warn that there is none."""
+    if mode is None:
+        logger.warn("render() needs a `render_mode`: make the environment with render_mode='ansi' or 'human'")
+        return None
+    if mode == "ansi":
+        return draw()
+    sys.stdout.write(draw() + "\n")
+    return None
+
+
+def picture(game: Game, waiting_for: Sequence[str], *, last: int | None = None) -> str:
+    """Return a settled round and which agents the game waits for; `last`: the round's place, None for the last one."""
+    lines = []
+    if game.results:
+        place = len(game.results) - 1 if last is None else last
+        lines.append(render_round(game.results[place], number=place + 1))
+    if game.over:
+        lines.append(f"game over after {game.config.rounds} round{'s' * (game.config.rounds > 1)}")
+    else:
+        progress = f"round {game.round_index + 1} of {game.config.rounds}"
+        lines.append(f"{progress}: {game.round.task}, waiting for {' and '.join(waiting_for)}")
+    return "\n".join(lines)
 
 
 def escape(text: str, *, max_chars: int = _MAX_CHARS) -> str:

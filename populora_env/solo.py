@@ -15,6 +15,7 @@ from populora_env import text_agents
 from populora_env.config import GameConfig
 from populora_env.game import Game, Phase, Round, RoundResult
 from populora_env.judging import Judge, judge_attempts, judge_proposals
+from populora_env.rendering import picture
 from populora_env.seats import GeneratorProposer, GuessingSolver
 from populora_env.text_agents import PROPOSER, Outcome, TextObservation
 from populora_env.types import Policy, Role
@@ -96,7 +97,7 @@ class SoloGame:
     def picture(self) -> str:
         """Return, for people, the round of the seat's last turn and what the game waits for."""
         last = None if self.outcome is None else self.outcome.round
-        return text_agents.picture(self.game, self.agent, last=last)
+        return picture(self.game, [self.agent], last=last)
 
 
 def deal(games: Sequence[SoloGame], judge: Judge) -> None:

@@ -15,7 +15,6 @@ Owns the gymnasium face of one game. How the other seats are played is in `solo`
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
@@ -25,6 +24,7 @@ from populora_env import text_agents
 from populora_env.config import GameConfig
 from populora_env.game import RoundResult
 from populora_env.judging import HeldJudge, Judge
+from populora_env.rendering import RENDER_MODES, check_render_mode, show
 from populora_env.rules import Rules, make_config
 from populora_env.solo import SoloGame, begin, deal, take
 from populora_env.spaces import UnicodeText
@@ -38,11 +38,11 @@ class SoloEnv(gymnasium.Env[TextObservation, str]):
     The reward is the seat's in that round. An episode is one game: it ends, terminated, when the seat has no turn left.
     """
 
-    metadata: dict[str, Any] = {"render_modes": list(text_agents.RENDER_MODES), "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 1}  # noqa: RUF012
 
     def __init__(self, game: SoloGame, verifier: Judge | None, render_mode: str | None) -> None:
         """Make the environment; see its subclasses."""
-        text_agents.check_render_mode(render_mode)
+        check_render_mode(render_mode)
         self.config = game.config
         self.render_mode = render_mode
         self.observation_space = text_agents.observation_space(game.config)
@@ -81,14 +81,7 @@ class SoloEnv(gymnasium.Env[TextObservation, str]):
 
     def render(self) -> str | None:
         """Return (`ansi`) or write (`human`) the last settled round and what the game waits for."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() needs a `render_mode`, e.g. 'ansi'")
-            return None
-        text = self._solo.picture()
-        if self.render_mode == "ansi":
-            return text
-        sys.stdout.write(text + "\n")
-        return None
+        return show(self._solo.picture, self.render_mode)
 
     def close(self) -> None:
         """End the verifier's processes, if it is the environment's own; a later episode starts new ones."""

@@ -17,15 +17,12 @@ from gymnasium import spaces
 from populora_env import features
 from populora_env.config import GameConfig
 from populora_env.game import Game, Phase, RoundResult
-from populora_env.rendering import render_round
 from populora_env.rewards import reward_parts
 from populora_env.spaces import UnicodeText
 from populora_env.types import Message, Observation, Role, Task, Verdict
 
 PROPOSER = "proposer_0"
 """The proposer's agent name; solvers are `solver_0`, `solver_1`, ..."""
-
-RENDER_MODES = ("ansi", "human")
 
 _ROLES, _TASKS = tuple(Role), tuple(Task)
 VECTOR_SIZE = len(_ROLES) + len(_TASKS) + 2 + features.SIZE
@@ -162,27 +159,3 @@ def state(game: Game, acting: Sequence[str]) -> npt.NDArray[np.float32]:
     """Return the observation vectors of all agents one after the other; `acting`: those whose turn it is."""
     agents = agent_names(game.config)
     return np.concatenate([observe(game, agent, acts=agent in acting)["observation"] for agent in agents])
-
-
-def picture(game: Game, waiting_for: str, *, last: int | None = None) -> str:
-    """Return, for people, a settled round and what the game waits for; `last`: its place, None for the last one."""
-    lines = []
-    if game.results:
-        place = len(game.results) - 1 if last is None else last
-        lines.append(render_round(game.results[place], number=place + 1))
-    if game.over:
-        lines.append(f"game over after {game.config.rounds} round{'s' * (game.config.rounds > 1)}")
-    else:
-        progress = f"round {game.round_index + 1} of {game.config.rounds}"
-        lines.append(f"{progress}: {game.round.task}, waiting for {waiting_for}")
-    return "\n".join(lines)
-
-
-def check_render_mode(mode: str | None) -> None:
-    """Check a render mode.
-
-    Raises:
-        ValueError: There is no such mode.
-    """
-    if mode is not None and mode not in RENDER_MODES:
-        raise ValueError(f"`render_mode` must be None or one of {RENDER_MODES}, got {mode!r}")

@@ -18,30 +18,26 @@
 | seeding | `reset(seed=...)`; the same seed and actions give the same episode on every machine |
 
 Owns the AEC face: whose turn it is and when which reward is seen. Rules are in `game`, judgement in `verifier`, what
-agents see in `text_agents`. Reading rewards: the proposer's arrives after the solvers acted, at its next `last()` or at
-its dead step.
+agents see in `text_agents`, what both faces share in `text_table`. Reading rewards: the proposer's arrives after the
+solvers acted, at its next `last()` or at its dead step.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any, Unpack
 
-import numpy as np
-import numpy.typing as npt
-from gymnasium import logger, spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from populora_env import text_agents
 from populora_env.config import GameConfig
-from populora_env.game import Game, Phase, Round, RoundResult
-from populora_env.judging import HeldJudge, Judge, judge_attempts, judge_proposals
+from populora_env.game import Phase, Round, RoundResult
+from populora_env.judging import Judge, judge_attempts, judge_proposals
+from populora_env.rendering import RENDER_MODES
 from populora_env.rules import Rules, make_config
-from populora_env.spaces import UnicodeText
 from populora_env.text_agents import PROPOSER, VECTOR_SIZE, Outcome, TextObservation, as_observation
 from populora_env.text_parallel import TextParallelEnv
+from populora_env.text_table import TextTable
 
 __all__ = [
     "PROPOSER",
@@ -67,8 +63,8 @@ def env(
 
     Args:
         config: Rules of the game; None means the default rules.
-        verifier: See `TextEnv`.
-        render_mode: See `TextEnv`.
+        verifier: See `Table`.
+        render_mode: See `Table`.
         **rules: The rules that differ from `config`'s, e.g. `rounds=5, solver_seats=2, tasks=("deduction",)`; all
             names are in `populora_env.rules.Rules`.
 
@@ -101,7 +97,7 @@ def parallel_env(
     return TextParallelEnv(config=make_config(config, rules), verifier=verifier, render_mode=render_mode)
 
 
-class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # PettingZoo is untyped
+class TextEnv(TextTable, AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # PettingZoo is untyped
     """One proposer and G solvers who speak by text. Any `str` is a legal action and costs at most the format reward.
 
     A round: the proposer acts; if its problem is valid each solver acts in turn, and the answers are judged together at
@@ -110,59 +106,19 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (PettingZoo's own attribute)
         "name": "populora_text_v0",
-        "render_modes": list(text_agents.RENDER_MODES),
+        "render_modes": list(RENDER_MODES),
         "is_parallelizable": False,
     }
 
-    def __init__(
-        self,
-        *,
-        config: GameConfig,
-        verifier: Judge | None = None,
-        render_mode: str | None = None,
-        on_settled: Callable[[RoundResult], None] | None = None,
-    ) -> None:
-        """Make the environment.
-
-        Args:
-            config: Rules of the game.
-            verifier: Judge shared with others, which `close` leaves alone; None makes an own one, whose processes
-                start when they are first needed.
-            render_mode: `ansi` (`render` returns text), `human` (each settled round is written to stdout) or None.
-            on_settled: Called with the result of each round as it ends.
-
-        Raises:
-            ValueError: Unknown render mode.
-        """
-        super().__init__()
-        text_agents.check_render_mode(render_mode)
-        self.config = config
-        self.render_mode = render_mode
-        self.possible_agents = text_agents.agent_names(config)
-        self.observation_spaces = {agent: text_agents.observation_space(config) for agent in self.possible_agents}
-        self.action_spaces = {
-            agent: UnicodeText(config, role=text_agents.role_of(agent)) for agent in self.possible_agents
-        }
-        self.state_space = text_agents.state_space(config)
-        self._held = HeldJudge(verifier, config)
-        self._on_settled = on_settled
-        self._seeds: np.random.Generator | None = None
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's observation space, the same object at every call."""
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> UnicodeText:
-        """Return the agent's action space, the same object at every call."""
-        return self.action_spaces[agent]
+    @property
+    def acting(self) -> list[str]:
+        """The agent whose action the next `step` reads; none when the episode is over."""
+        return [] if self.game.over else [self.agent_selection]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode. With `seed`, it and all later ones without are fixed; `options` are not used."""
         del options
-        if seed is not None or self._seeds is None:
-            self._seeds = np.random.default_rng(seed)
-        self.game = Game(self.config, int(self._seeds.integers(2**63)), on_settled=self._on_settled)
-        self.agents = list(self.possible_agents)
+        self._deal(seed)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
@@ -199,25 +155,6 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         """Return what `agent` may know now. Pure; never shows a solver what is asked for."""
         return text_agents.observe(self.game, agent, acts=agent == self.agent_selection)
 
-    def state(self) -> npt.NDArray[np.float32]:
-        """Return the observation vectors of all agents, float32 [agents * VECTOR_SIZE]."""
-        return text_agents.state(self.game, (self.agent_selection,))
-
-    def render(self) -> str | None:
-        """Return (`ansi`) or write (`human`) the last settled round and what the game waits for."""
-        if self.render_mode is None:
-            logger.warn("render() needs a `render_mode`, e.g. env(render_mode='ansi')")
-            return None
-        text = text_agents.picture(self.game, self.agent_selection)
-        if self.render_mode == "ansi":
-            return text
-        sys.stdout.write(text + "\n")
-        return None
-
-    def close(self) -> None:
-        """End the verifier's processes, if it is the environment's own; a later episode starts new ones."""
-        self._held.close()
-
     def _act(self, current: Round, agent: str, action: str) -> None:
         if agent == PROPOSER:
             current.propose(action)
@@ -238,5 +175,5 @@ class TextEnv(AECEnv[str, TextObservation, str]):  # type: ignore[misc]  # Petti
         current = self.game.round
         proposing = self.game.over or current.phase is Phase.PROPOSE
         self.agent_selection = self.possible_agents[0 if proposing else 1 + current.seat]
-        self.action_spaces[self.agent_selection].asked = text_agents.seen_by(self.game, self.agent_selection)
+        self._ask()
         self.infos = {agent: text_agents.describe(self.game, agent, self._outcomes.get(agent)) for agent in self.agents}

@@ -6,17 +6,13 @@ Owns the parallel face: whose tokens are read and what each step returns. The AE
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pettingzoo import ParallelEnv
 
-from populora_env.config import GameConfig
-from populora_env.game import RoundResult
-from populora_env.judging import Judge
-from populora_env.text_agents import RENDER_MODES
-from populora_env.token_rewards import RewardMode
-from populora_env.token_table import MAX_TOKENS, TokenObservation, TokenTable, read_token
+from populora_env.rendering import RENDER_MODES
+from populora_env.token_table import TokenObservation, TokenTable, read_token
 
 _Seen = tuple[dict[str, TokenObservation], dict[str, dict[str, Any]]]
 _Stepped = tuple[
@@ -31,28 +27,7 @@ class TokenParallelEnv(TokenTable, ParallelEnv[str, TokenObservation, int]):  # 
         "name": "populora_token_v0",
         "render_modes": list(RENDER_MODES),
     }
-
-    def __init__(
-        self,
-        *,
-        config: GameConfig,
-        verifier: Judge | None = None,
-        reward_mode: RewardMode = "individual",
-        max_tokens: int = MAX_TOKENS,
-        render_mode: str | None = None,
-        on_settled: Callable[[RoundResult], None] | None = None,
-    ) -> None:
-        """Make the environment; arguments as for `TokenTable`."""
-        super().__init__(
-            config=config,
-            verifier=verifier,
-            reward_mode=reward_mode,
-            max_tokens=max_tokens,
-            render_mode=render_mode,
-            together=True,
-            on_settled=on_settled,
-        )
-        self.agents: list[str] = []
+    together = True
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> _Seen:
         """Begin an episode. With `seed`, it and all later ones without are fixed; `options` are not used."""

@@ -1,4 +1,4 @@
-"""What the two token faces share: agents, spaces, infos, rewards, rendering, and the judge.
+"""What the two token faces share: spaces, the game under way, infos, rewards, rendering.
 
 Owns the one gymnasium type that the token faces add, and what an agent is told beside its observation. Who writes when
 and what is seen is in `token_game`, how rewards are shared out in `token_rewards`.
@@ -7,19 +7,18 @@ and what is seen is in `token_game`, how rewards are shared out in `token_reward
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import logger, spaces
+from gymnasium import spaces
 
 from populora_env.config import GameConfig
 from populora_env.game import Game, RoundResult
-from populora_env.judging import HeldJudge, Judge, judge_attempts, judge_proposals
-from populora_env.rendering import render_round
-from populora_env.text_agents import agent_names, check_render_mode
+from populora_env.judging import Judge, judge_attempts, judge_proposals
+from populora_env.rendering import picture
+from populora_env.table import Table
 from populora_env.token_game import TokenGame, TokenRules
 from populora_env.token_grammar import N_TOKENS, Token
 from populora_env.token_rewards import REWARD_MODES, RewardMode, shared_rewards
@@ -67,13 +66,16 @@ class TokenSpace(spaces.Discrete):
         return legal[self.np_random.integers(len(legal))] if len(legal) else self.start
 
 
-class TokenTable:
-    """What the AEC and the parallel face share: agents, spaces, the game under way, infos and rewards.
+class TokenTable(Table[TokenSpace]):
+    """A table at which agents speak by tokens.
 
     Infos hold numbers alone, under the same keys at all times: `action_mask`, `round` (0-based), `task` (0 deduction, 1
     abduction, 2 induction), and of the agent's last round until it acts again `verdict` (`UNJUDGED`, `RIGHT`, `WRONG`,
     `MALFORMED`), `solve_rate` and `game_reward` (what the game itself paid, whatever the reward mode).
     """
+
+    together: ClassVar[bool]
+    """Whether the solvers write at the same time, or one after the other."""
 
     def __init__(
         self,
@@ -83,53 +85,36 @@ class TokenTable:
         reward_mode: RewardMode = "individual",
         max_tokens: int = MAX_TOKENS,
         render_mode: str | None = None,
-        together: bool = False,
         on_settled: Callable[[RoundResult], None] | None = None,
     ) -> None:
         """Make the table.
 
         Args:
             config: Rules of the game.
-            verifier: Judge shared with others, which `close` leaves alone; None makes an own one, whose processes
-                start when they are first needed.
+            verifier: See `Table`.
             reward_mode: How what a round paid is shared out (`token_rewards.shared_rewards`).
             max_tokens: Most tokens of one derivation; what the rules need at least is said in the error.
-            render_mode: `ansi` (`render` returns text), `human` (each settled round is written to stdout) or None.
-            together: Whether the solvers write at the same time.
-            on_settled: Called with the result of each round as it ends.
+            render_mode: See `Table`.
+            on_settled: See `Table`.
 
         Raises:
             ValueError: Unknown mode, or too small a budget.
         """
-        check_render_mode(render_mode)
+        super().__init__(config=config, verifier=verifier, render_mode=render_mode, on_settled=on_settled)
         if reward_mode not in REWARD_MODES:
             raise ValueError(f"`reward_mode` must be one of {REWARD_MODES}, got {reward_mode!r}")
-        self.config = config
-        self.render_mode = render_mode
         self.reward_mode: RewardMode = reward_mode
-        self.rules = TokenRules(config=config, max_tokens=max_tokens, together=together)
-        self.possible_agents = agent_names(config)
+        self.rules = TokenRules(config=config, max_tokens=max_tokens, together=self.together)
         self.observation_spaces = {agent: _observation_space(self.rules.layout.size) for agent in self.possible_agents}
         self.action_spaces = {agent: TokenSpace() for agent in self.possible_agents}
         state = (len(self.possible_agents) * self.rules.layout.size,)
         self.state_space = spaces.Box(low=0.0, high=1.0, shape=state, dtype=np.float32)
         self._place = {agent: place for place, agent in enumerate(self.possible_agents)}
-        self._held = HeldJudge(verifier, config)
-        self._on_settled = on_settled
-        self._seeds: np.random.Generator | None = None
 
     @property
     def game(self) -> Game:
         """The game under way, with the results of its rounds."""
         return self.table.game
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's observation space, the same object at every call."""
-        return self.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> TokenSpace:
-        """Return the agent's action space, the same object at every call."""
-        return self.action_spaces[agent]
 
     def observe(self, agent: str) -> TokenObservation:
         """Return what `agent` may know now. Pure; never shows a solver what is asked for."""
@@ -140,26 +125,9 @@ class TokenTable:
         """Return the observations of all agents as one vector: what they know together, nothing more."""
         return np.concatenate([seat.vector for seat in self.table.seats])
 
-    def render(self) -> str | None:
-        """Return (`ansi`) or write (`human`) the last settled round and what is being written."""
-        if self.render_mode is None:
-            logger.warn("render() needs a `render_mode`, e.g. env(render_mode='ansi')")
-            return None
-        text = self._picture()
-        if self.render_mode == "ansi":
-            return text
-        sys.stdout.write(text + "\n")
-        return None
-
-    def close(self) -> None:
-        """End the verifier's processes, if it is the environment's own; a later episode starts new ones."""
-        self._held.close()
-
     def _deal(self, seed: int | None) -> None:
         """Begin an episode."""
-        if seed is not None or self._seeds is None:
-            self._seeds = np.random.default_rng(seed)
-        self.table = TokenGame(self.rules, int(self._seeds.integers(2**63)), on_settled=self._on_settled)
+        self.table = TokenGame(self.rules, self._next_seed(seed), on_settled=self._on_settled)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
@@ -205,17 +173,12 @@ class TokenTable:
             self.infos[agent] = {"action_mask": mask.copy(), "round": number, "task": task, **outcome}
 
     def _picture(self) -> str:
-        game = self.table.game
-        lines = [render_round(game.results[-1], number=len(game.results))] if game.results else []
-        if game.over:
-            lines.append(f"game over after {self.config.rounds} rounds")
-            return "\n".join(lines)
-        lines.append(f"round {game.round_index + 1} of {self.config.rounds}: {game.round.task}")
-        for place in self.table.writing:
-            derivation = self.table.seats[place].derivation
+        writing = {self.possible_agents[place]: self.table.seats[place].derivation for place in self.table.writing}
+        lines = [picture(self.table.game, list(writing))]
+        for agent, derivation in writing.items():
             chosen = () if derivation is None else (*derivation.done, derivation.part)
             words = " ".join(Token(token).name.lower() for part in chosen for token in part)
-            lines.append(f"  {self.possible_agents[place]} writes: {words}")
+            lines += [f"  {agent} writes: {words}"] if words else []
         return "\n".join(lines)
 
 

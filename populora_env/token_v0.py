@@ -34,8 +34,9 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from populora_env.config import GameConfig
 from populora_env.judging import Judge
+from populora_env.rendering import RENDER_MODES
 from populora_env.rules import Rules, make_config
-from populora_env.text_agents import PROPOSER, RENDER_MODES
+from populora_env.text_agents import PROPOSER
 from populora_env.token_parallel import TokenParallelEnv
 from populora_env.token_rewards import RewardMode
 from populora_env.token_table import MAX_TOKENS, NOOP, TokenObservation, TokenSpace, TokenTable, read_token
@@ -139,6 +140,7 @@ class TokenEnv(TokenTable, AECEnv[str, TokenObservation, int]):  # type: ignore[
         "render_modes": list(RENDER_MODES),
         "is_parallelizable": False,
     }
+    together = False
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode. With `seed`, it and all later ones without are fixed; `options` are not used."""

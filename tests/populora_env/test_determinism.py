@@ -2,14 +2,18 @@
 
 import hashlib
 import json
-import os
-import subprocess
 import sys
 
 import numpy as np
+import pytest
+from faces import make, outputs_of_two_processes, seed_actions
 
-from populora_env import text_v0
+from populora_env.config import GameConfig
 from populora_env.solo_envs import ProposerEnv, SolverEnv
+from populora_env.text_parallel import TextParallelEnv
+from populora_env.text_v0 import TextEnv
+from populora_env.token_parallel import TokenParallelEnv
+from populora_env.token_v0 import TokenEnv
 from populora_env.vector import make_vec
 from populora_env.verifier import Verifier
 
@@ -27,12 +31,25 @@ def digest(parts):
     return hashlib.sha256(json.dumps(parts, default=plain, allow_nan=False).encode()).hexdigest()
 
 
-def parallel_trace(verifier):
-    env = text_v0.parallel_env(verifier=verifier, rounds=5, solver_seats=2)
-    for place, agent in enumerate(env.possible_agents):
-        env.action_space(agent).seed(place)
-    seen = [env.reset(seed=3)]
-    for _ in range(STEPS):
+def aec_trace(kind, verifier, *, seed, steps):
+    env = kind(config=GameConfig(rounds=4), verifier=verifier)
+    seed_actions(env, seed)
+    env.reset(seed=seed)
+    seen = []
+    for _ in range(steps):
+        if not env.agents:
+            env.reset()
+        agent = env.agent_selection
+        seen += [agent, env.last(), env.rewards, env.state()]
+        env.step(None if env.terminations[agent] else env.action_space(agent).sample())
+    return seen
+
+
+def parallel_trace(kind, verifier, *, seed, steps):
+    env = kind(config=GameConfig(rounds=5, solver_seats=2), verifier=verifier)
+    seed_actions(env, seed)
+    seen = [env.reset(seed=seed)]
+    for _ in range(steps):
         if not env.agents:
             seen.append(env.reset())
         seen.append(env.step({agent: env.action_space(agent).sample() for agent in env.agents}))
@@ -59,7 +76,10 @@ def vector_trace(verifier):
 def main():
     with Verifier() as verifier:
         traces = [
-            parallel_trace(verifier),
+            aec_trace(TextEnv, verifier, seed=7, steps=200),
+            aec_trace(TokenEnv, verifier, seed=7, steps=150),
+            parallel_trace(TextParallelEnv, verifier, seed=3, steps=STEPS),
+            parallel_trace(TokenParallelEnv, verifier, seed=7, steps=150),
             solo_trace(SolverEnv(verifier=verifier, solver_seats=2)),
             solo_trace(ProposerEnv(verifier=verifier, solver_seats=2)),
             vector_trace(verifier),
@@ -68,11 +88,18 @@ def main():
 
 
 def test_processes_with_different_hash_seeds_agree_over_many_steps():
-    outputs = set()
-    for hash_seed in ("0", "1"):
-        command = [sys.executable, "-c", "import test_determinism; test_determinism.main()"]
-        path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-        environ = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
-        outputs.add(subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout)
-    assert len(outputs) == 1
-    assert len(set(outputs.pop().split())) == 4
+    (output,) = outputs_of_two_processes("test_determinism")
+    assert len(set(output.split())) == 7
+
+
+@pytest.mark.parametrize("kind", [TextEnv, TextParallelEnv, TokenEnv, TokenParallelEnv])
+def test_seeds_matter_and_resets_without_one_go_on(kind):
+    def references(seed):
+        env = make(kind, seed=seed)
+        first = env.game.round.references
+        env.reset()
+        return first, env.game.round.references
+
+    assert references(1) == references(1)
+    assert references(1) != references(2)
+    assert len(set(references(1))) == 2

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from faces import paid_by
 from gymnasium.utils.env_checker import data_equivalence
 from scripted_judge import ScriptedJudge, answer_text, induction_text, proposal_text
 
@@ -85,7 +86,7 @@ def test_answers_are_judged_in_one_call():
 
 def test_rewards_add_up_to_those_of_the_rounds():
     env = make(ScriptedJudge(), rounds=5)
-    told, paid = defaultdict(float), defaultdict(float)
+    told = defaultdict(float)
     script = iter([proposal_text(), "", "nonsense", proposal_text("return 2"), ""] * 5)
     while env.agents:
         text = next(script)
@@ -93,11 +94,7 @@ def test_rewards_add_up_to_those_of_the_rounds():
         for agent, reward in rewards.items():
             told[agent] += reward
             assert infos[agent]["outcome"].get("reward", 0.0) == sum(infos[agent]["reward_parts"].values()) == reward
-    for result in env.game.results:
-        paid[PROPOSER] += result.proposer_reward
-        for seat, reward in enumerate(result.solver_rewards):
-            paid[f"solver_{seat}"] += reward
-    assert told == paid
+    assert told == paid_by(env.game.results)
     assert len(env.game.results) == 5
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from hypothesis import strategies as st
+from scripted_judge import OK, WRONG, ScriptedJudge
 
 from populora_env.token_derivation import derive_program_and_input
 from populora_env.token_grammar import Token
@@ -10,6 +11,8 @@ from populora_env.token_seeds import finish_randomly
 
 ADD_ONE = (Token.TAKES_INT, Token.RETURN, Token.ADD, Token.DIGIT_1)
 """def f(x): return x + 1"""
+PROPOSAL = (*ADD_ONE, Token.DIGIT_2)
+"""The same, with the input 2."""
 
 
 def derived_program():
@@ -33,3 +36,13 @@ def random_episode(env, rng):
     while env.agents:
         observation, _, terminated, _, _ = env.last()
         env.step(None if terminated else int(rng.choice(np.flatnonzero(observation["action_mask"]))))
+
+
+class DigitSum(ScriptedJudge):
+    """Answers are right if their digits add up to at least 5."""
+
+    def check_answers(self, attempts, *, owners=None):
+        """Judge by the digits."""
+        self.owners.append(owners)
+        sums = [sum(map(int, filter(str.isdigit, answer.text))) for _, answer in attempts]
+        return [OK if total >= 5 else WRONG for total in sums]
