@@ -6,6 +6,7 @@ The default is to kill the process, so that a call unknown today is refused too.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -51,6 +52,8 @@ REFUSED: Final = {
 """Calls that fail as they would for lack of rights, so that an import of a module that is not loaded, a timer or a
 look at the user is an ordinary Python error."""
 
+_BINARY_TREE = 2
+"""libseccomp's number for it."""
 _PROT = 0b11
 """READ and WRITE."""
 _MAP_NEEDED, _MAP_OPTIONAL = 0x22, 0x24010
@@ -98,6 +101,7 @@ def build_filter(architecture: str | None = None) -> bytes:
     try:
         rules = library.SyscallFilter(library.KILL_PROCESS)
         rules.set_attr(library.Attr.ACT_BADARCH, library.KILL_PROCESS)
+        _sort_into_a_tree(library, rules)
         target = library.Arch.NATIVE
         if architecture is not None:
             target = getattr(library.Arch, architecture)
@@ -108,6 +112,16 @@ def build_filter(architecture: str | None = None) -> bytes:
         return _exported(rules)
     except (OSError, ValueError, RuntimeError, AttributeError) as error:
         raise SandboxError(f"expected libseccomp to build the filter, got: {error}") from error
+
+
+def _sort_into_a_tree(library: ModuleType, rules: Any) -> None:
+    """Ask for a filter that finds a call in a tree rather than in a list, where libseccomp can (2.5 and later).
+
+    At each load the kernel runs the filter once for every number of a call, to know which it need not ask about: with a
+    list that is half of the time that a child takes to confine itself.
+    """
+    with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):
+        rules.set_attr(library.Attr.CTL_OPTIMIZE, _BINARY_TREE)
 
 
 def _add_rules(library: ModuleType, rules: Any, target: int) -> None:
