@@ -118,7 +118,7 @@ def resolve(config: RunConfig, preset: Preset, operators: Mapping[str, bool]) ->
         ValueError: An operator that does not exist.
     """
     play, learn, evolve = config.play, config.learn, config.evolve
-    if unknown := sorted(set(evolve.operators or ()) - set(operators)):
+    if unknown := sorted(evolve.weights.keys() - operators.keys()):
         raise ValueError(f"`operators` must be among {', '.join(operators)}; got {unknown[0]!r}")
     game = make_game(config, preset)
     evolve_every = evolve.evolve_every or preset.evolve_every

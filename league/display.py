@@ -135,6 +135,11 @@ def printable(text: str, *, keep_lines: bool = False) -> str:
     )
 
 
+def tell(message: str) -> None:
+    """Print one line to standard output."""
+    print(printable(message))
+
+
 def complain(message: str) -> None:
     """Print one line of error to standard error."""
     print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)

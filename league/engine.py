@@ -175,6 +175,7 @@ class League:
             self.members,
             self.ratings,
             {name: operator.arity for name, operator in rules.operators.items()},
+            weights={name: operator.weight for name, operator in rules.operators.items()},
             generator=seeds.generator(rules.seed, step, "selection"),
             step=step,
             min_age=rules.min_age,

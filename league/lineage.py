@@ -15,6 +15,8 @@ from league.types import Member, Row, Side
 
 FOUNDER = "founder"
 """What the lineage table names as the operator of members without parents."""
+LINEAGE_FILE = "lineage.json"
+"""Record of a child that was bred outside a league, beside its weights."""
 
 _MEMBER_ID = re.compile(rf"(?P<side>{'|'.join(Side)})_(?P<number>\d+)")
 
@@ -110,6 +112,32 @@ def birth_row(
     """
     parents = [parent.member_id for parent in replacement.parents]
     return _row(child, parents, replacement.operator, parameters, seed, adapter_sha256)
+
+
+def file_record(
+    operator: str,
+    parents: Sequence[tuple[str, str]],
+    *,
+    parameters: Mapping[str, float],
+    seed: int,
+    adapter_sha256: str,
+) -> dict[str, object]:
+    """Return what `LINEAGE_FILE` holds of a child that was bred outside a league.
+
+    Args:
+        operator: Name or dotted path.
+        parents: Folder and sha256 of the weights of each, the better one first.
+        parameters: All that the operator was given, defaults included.
+        seed: The operator's, below 2**63.
+        adapter_sha256: Of the child's weights.
+    """
+    return {
+        "operator": operator,
+        "parents": [{"folder": folder, "adapter_sha256": sha256} for folder, sha256 in parents],
+        "parameters": {name: float(parameters[name]) for name in sorted(parameters)},
+        "seed": seed,
+        "adapter_sha256": adapter_sha256,
+    }
 
 
 def _row(

@@ -152,10 +152,11 @@ class EvolveOptions:
     """Steps between two evolutions (k), >= 1."""
     operators: Annotated[
         tuple[str, ...] | None,
-        tyro.conf.arg(metavar="NAME [NAME ...]", help_behavior_hint="(default: all but controls)"),
+        tyro.conf.arg(metavar="NAME[=WEIGHT] [NAME[=WEIGHT] ...]", help_behavior_hint="(default: those of the paper)"),
     ] = None
     """Operators that make children: svd_perturb, layer_gaussian, component_mask, full_gaussian (mutations), dare,
-    layer_select, svd_mix, extrapolate (crossovers), copy_parent, linear_0_5 (controls)."""
+    layer_select, svd_mix, extrapolate (crossovers), copy_parent, linear_0_5 (controls), ties, slerp (extras), or
+    package.module:function. A weight, 1 where none is given, says how often beside those with as many parents."""
     fraction: float = 0.25
     """Share of each side that is replaced (gamma), in [0, 1]; above 0 at least one member goes, at most all but one. A
     side of one replaces its member by a mutant of it."""
@@ -174,8 +175,31 @@ class EvolveOptions:
         for name in ("fraction", "crossover_probability"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must be in [0, 1], got {getattr(self, name)!r}")
-        if self.operators is not None and (not self.operators or len(set(self.operators)) != len(self.operators)):
-            raise ValueError(f"`operators` must name at least one and none twice, got {self.operators!r}")
+        if self.operators is not None and not self.weights:
+            raise ValueError(f"`operators` must name at least one, got {self.operators!r}")
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Operators named, and how often each is drawn, relative to the others; empty where none is named.
+
+        Raises:
+            ValueError: A name is given twice, or a weight is no finite number above 0.
+        """
+        weights: dict[str, float] = {}
+        for choice in ",".join(self.operators or ()).split(","):
+            name, equals, text = (part.strip() for part in choice.partition("="))
+            if not name and not equals:
+                continue
+            try:
+                weight = float(text) if equals else 1.0
+            except ValueError:
+                weight = 0.0
+            if not name or not 0 < weight < float("inf"):
+                raise ValueError(f"`operators` must be NAME or NAME=WEIGHT with a weight above 0, got {choice!r}")
+            if name in weights:
+                raise ValueError(f"`operators` must name none twice, got {name!r} again")
+            weights[name] = weight
+        return weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ class Breeding:
     """Number of parents, 1 or 2."""
     parameters: Mapping[str, float] = field(default_factory=dict)
     """Handed to the arena and kept in the lineage."""
+    weight: float = 1.0
+    """How often it is drawn among operators of its arity, relative to the others, > 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

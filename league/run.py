@@ -175,14 +175,14 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
     import torch  # it takes seconds
 
     from league.arena import make_arena
-    from league.operators import OPERATORS
+    from league.operators import usable
     from populora_agents.bases import load_base
     from populora_env.verifier import SandboxError
 
     try:
         dtype = config.machine.dtype
         base = load_base(config.base, dtype=None if dtype == "auto" else getattr(torch, dtype))
-        config = resolve(config, base.preset, {name: not operator.control for name, operator in OPERATORS.items()})
+        config = resolve(config, base.preset, usable(config.evolve.weights))
         arena = make_arena(config, base, new_trainer)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -273,10 +273,11 @@ def report(run: Path, display: Display, *, caution: float) -> None:
 
 def make_rules(config: RunConfig) -> Rules:
     """Return the engine's rules of a resolved configuration."""
-    from league.operators import OPERATORS
+    from league.operators import find_operator
     from league.rules import Breeding, Rules
 
     evolve: EvolveOptions = config.evolve
+    chosen = {name: (find_operator(name), weight) for name, weight in evolve.weights.items()}
     return Rules(
         teachers=config.teachers,
         students=config.students,
@@ -285,8 +286,8 @@ def make_rules(config: RunConfig) -> Rules:
         ratings=config.ratings,
         evolve_every=known(evolve.evolve_every) if evolve.evolution and evolve.fraction else None,
         operators={
-            name: Breeding(arity=OPERATORS[name].arity, parameters=OPERATORS[name].parameters)
-            for name in known(evolve.operators)
+            name: Breeding(arity=operator.arity, parameters=operator.parameters, weight=weight)
+            for name, (operator, weight) in chosen.items()
         },
         fraction=evolve.fraction,
         caution=evolve.caution,

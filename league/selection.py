@@ -63,6 +63,7 @@ def select(
     *,
     generator: np.random.Generator,
     step: int,
+    weights: Mapping[str, float] | None = None,
     min_age: int = 0,
     fraction: float = 0.25,
     c: float = 1.0,
@@ -71,7 +72,7 @@ def select(
     """Plan one evolution: replace the bottom fraction of each side by children of its survivors.
 
     Per victim: crossover with `crossover_probability` (never when only one survivor is there to breed; always or
-    never when the operators are of one kind only), the operator uniform among those of that arity, parents uniform
+    never when the operators are of one kind only), the operator among those of that arity by weight, parents uniform
     among the survivors and distinct.
 
     Args:
@@ -80,6 +81,7 @@ def select(
         arities: Operators that may be used, by name: 1 mutation, 2 crossover. At least one.
         generator: Same generator and same members (as a set), same plan.
         step: Present step, by which ages are told.
+        weights: How often an operator is drawn beside others of its arity, > 0, by name; None draws them evenly.
         min_age: Steps that a member lives at least, >= 0. A child begins with the prior's sigma, so its lower bound is
             the lowest for some steps whatever it can do; without a minimum age the newest child is always the next
             to go. Where too few are old enough, fewer are replaced.
@@ -104,6 +106,9 @@ def select(
         raise ValueError(f"`c` must be finite and at least 0, got {c!r}")
     if not arities or not set(arities.values()) <= {1, 2}:
         raise ValueError(f"`arities` must name operators of arity 1 or 2, got {dict(arities)!r}")
+    odds = dict.fromkeys(arities, 1.0) if weights is None else dict(weights)
+    if odds.keys() != arities.keys() or not all(0 < weight < math.inf for weight in odds.values()):
+        raise ValueError(f"`weights` must be finite and above 0 for each of {sorted(arities)}, got {odds!r}")
     plan: list[Replacement] = []
     for side in Side:
         order = worst_first([member for member in members if member.side is side], ratings, c)
@@ -111,7 +116,7 @@ def select(
         victims = old_enough[: count_victims(len(order), fraction)]
         survivors = [member for member in order if member not in victims] or order
         for victim in victims:
-            plan.append(_replace(victim, survivors, arities, crossover_probability, generator))
+            plan.append(_replace(victim, survivors, arities, odds, crossover_probability, generator))
     return plan
 
 
@@ -119,6 +124,7 @@ def _replace(
     victim: Member,
     survivors: Sequence[Member],
     arities: Mapping[str, int],
+    odds: Mapping[str, float],
     crossover_probability: float,
     generator: np.random.Generator,
 ) -> Replacement:
@@ -129,7 +135,8 @@ def _replace(
     wants_crossover = bool(generator.random() < crossover_probability)
     can_cross = bool(names[2]) and len(survivors) > 1
     arity = 2 if can_cross and (wants_crossover or not names[1]) else 1
-    operator = names[arity][int(generator.integers(len(names[arity])))]
+    shares = np.array([odds[name] for name in names[arity]])
+    operator = names[arity][int(generator.choice(len(shares), p=shares / shares.sum()))]
     places = generator.choice(len(survivors), size=arity, replace=False)
     parents = tuple(survivors[place] for place in sorted(map(int, places), reverse=True))
     return Replacement(victim=victim, operator=operator, parents=parents)

@@ -21,9 +21,11 @@ from league.operators.spectral import (
     combine_deltas,
     mean_balance,
     refactor,
+    svd_of_sum,
     thin_svd,
     truncated,
 )
+from league.operators.tall import Tall
 from populora_agents.lora import Adapter
 
 
@@ -88,13 +90,14 @@ def svd_mix(first: Adapter, second: Adapter, *, generator: torch.Generator) -> A
 
     def cross(group: ShapeGroup) -> Spectrum:
         spectra = [thin_svd(a, b) for a, b in group.parents]
+        leading, trailing = spectra[lead], spectra[tail]
         return Spectrum(
-            left=torch.cat([spectra[lead].left[..., :cut], spectra[tail].left[..., cut:]], dim=-1),
-            values=torch.cat([spectra[lead].values[..., :cut], spectra[tail].values[..., cut:]], dim=-1),
-            right=torch.cat([spectra[lead].right[..., :cut], spectra[tail].right[..., cut:]], dim=-1),
+            left=leading.left.part(0, cut).beside(trailing.left.part(cut, lora_rank)),
+            values=torch.cat([leading.values[..., :cut], trailing.values[..., cut:]], dim=-1),
+            right=leading.right.part(0, cut).beside(trailing.right.part(cut, lora_rank)),
         )
 
-    return _crossed(first, second, cross, generator)
+    return crossed(first, second, cross, generator)
 
 
 @torch.no_grad()
@@ -125,15 +128,18 @@ def dare(
 
     def cross(group: ShapeGroup) -> Spectrum:
         masked = [masked_canonical(a, b, drop, generator) for a, b in group.parents]
-        return truncated(combine_deltas(masked, [weight, 1.0 - weight]), group.parents[0][0].shape[1])
+        shares = (weight, 1.0 - weight)
+        products = [(a, left.scaled(share)) for (a, left), share in zip(masked, shares, strict=True)]
+        return truncated(svd_of_sum(products), group.parents[0][0].shape[1])
 
-    return _crossed(first, second, cross, generator)
+    return crossed(first, second, cross, generator)
 
 
-def masked_canonical(a: Tensor, b: Tensor, drop: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Return canonical factors of B A with entries of A dropped and the others scaled by 1 / (1 - drop).
+def masked_canonical(a: Tensor, b: Tensor, drop: float, generator: torch.Generator) -> tuple[Tensor, Tall]:
+    """Return canonical factors of B A with entries of A dropped, and B scaled by 1 / (1 - drop) to make up for it.
 
-    The mean of the product over masks is B A.
+    The mean of the product over masks is B A. The factors are canonical but for how a number is shared out between
+    them, which the product does not show.
 
     Args:
         a: float [n, r, d_in].
@@ -141,10 +147,11 @@ def masked_canonical(a: Tensor, b: Tensor, drop: float, generator: torch.Generat
         drop: In [0, 1).
         generator: Draws the mask.
     """
-    canonical_a, canonical_b = refactor(thin_svd(a, b), balance(a, b), a, generator)
-    draws = torch.rand(a.shape, generator=generator, device=generator.device, dtype=torch.float32)
-    kept = (draws >= drop).to(a.device)
-    return canonical_a * kept / (1.0 - drop), canonical_b
+    spectrum = thin_svd(a, b)
+    root = torch.diag_embed(spectrum.values.sqrt())
+    canonical = spectrum.right.times(root).rows()
+    kept = torch.rand(a.shape, generator=generator, device=generator.device, dtype=torch.float32).ge_(drop)
+    return canonical.mul_(kept.to(a.device)), spectrum.left.times(root).scaled(1.0 / (1.0 - drop))
 
 
 def combined(first: Adapter, second: Adapter, weights: tuple[float, float], generator: torch.Generator) -> Adapter:
@@ -154,12 +161,13 @@ def combined(first: Adapter, second: Adapter, weights: tuple[float, float], gene
         lora_rank = group.parents[0][0].shape[1]
         return truncated(combine_deltas(list(group.parents), list(weights)), lora_rank)
 
-    return _crossed(first, second, cross, generator)
+    return crossed(first, second, cross, generator)
 
 
-def _crossed(
+def crossed(
     first: Adapter, second: Adapter, cross: Callable[[ShapeGroup], Spectrum], generator: torch.Generator
 ) -> Adapter:
+    """Return the child whose spectra `cross` makes of the parents', canonical, |A| : |B| the parents' mean."""
     child: Adapter = {}
     for group in shape_groups(first, second):
         ratio = mean_balance([balance(a, b) for a, b in group.parents])

@@ -15,10 +15,13 @@ from torch import Tensor
 
 from populora_agents.lora import Adapter, LoraFactors
 
+STACK_BYTES = 1 << 22
+"""About the most that one parent's stacked A or B takes, so that what is worked on fits the processor's cache."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeGroup:
-    """The modules of one shape, for one or several parents."""
+    """Some modules of one shape, for one or several parents."""
 
     modules: tuple[str, ...]
     """n module paths, sorted."""
@@ -27,13 +30,17 @@ class ShapeGroup:
 
 
 def shape_groups(*parents: Adapter) -> Iterator[ShapeGroup]:
-    """Yield the groups of the parents' modules, in the order of each group's first module."""
+    """Yield the groups of the parents' modules: shapes in the order of each one's first module, in small batches."""
     modules: dict[tuple[int, ...], list[str]] = {}
     for module in sorted(parents[0]):
         factors = parents[0][module]
         modules.setdefault((*factors.A.shape, *factors.B.shape), []).append(module)
     for names in modules.values():
-        yield ShapeGroup(modules=tuple(names), parents=tuple(_stacked(parent, names) for parent in parents))
+        factors = parents[0][names[0]]
+        batch = max(1, STACK_BYTES // (4 * max(factors.A.numel(), factors.B.numel(), 1)))
+        for start in range(0, len(names), batch):
+            some = names[start : start + batch]
+            yield ShapeGroup(modules=tuple(some), parents=tuple(_stacked(parent, some) for parent in parents))
 
 
 def _stacked(adapter: Adapter, names: Sequence[str]) -> tuple[Tensor, Tensor]:

@@ -40,11 +40,12 @@ def svd_perturb(parent: Adapter, *, generator: torch.Generator, epsilon: float =
     def change(spectrum: Spectrum) -> Spectrum:
         shape = tuple(spectrum.values.shape)
         stretch = torch.exp(epsilon * draw_normal(shape, spectrum.values, generator))
-        turns = [_skew((*shape, shape[-1]), spectrum.values, generator) for _ in range(2)]
+        one = torch.eye(shape[-1]).to(spectrum.values)
+        turns = [one + epsilon * _skew((*shape, shape[-1]), spectrum.values, generator) for _ in range(2)]
         return Spectrum(
-            left=spectrum.left + epsilon * (spectrum.left @ turns[0]),
+            left=spectrum.left.times(turns[0]),
             values=spectrum.values * stretch,
-            right=spectrum.right + epsilon * (spectrum.right @ turns[1]),
+            right=spectrum.right.times(turns[1]),
         )
 
     return _on_spectrum(parent, change, generator)
@@ -78,11 +79,7 @@ def component_mask(parent: Adapter, *, generator: torch.Generator, share: float 
         masked = math.ceil(share * lora_rank - 1e-9)
         order = draw_normal((count, lora_rank), spectrum.values, generator).argsort(dim=-1)
         kept = (order >= masked).to(spectrum.values.dtype)
-        return Spectrum(
-            left=spectrum.left * kept[:, None, :],
-            values=spectrum.values * kept,
-            right=spectrum.right * kept[:, None, :],
-        )
+        return Spectrum(left=spectrum.left, values=spectrum.values * kept, right=spectrum.right)
 
     return _on_spectrum(parent, change, generator)
 
@@ -157,7 +154,7 @@ def _noised(parent: Adapter, epsilon: float, generator: torch.Generator) -> Adap
         noisy_a, noisy_b = (
             factor
             + epsilon
-            * factor.std(dim=(1, 2), correction=0, keepdim=True)
+            * factor.flatten(1).std(dim=1, correction=0)[:, None, None]
             * draw_normal(tuple(factor.shape), factor, generator)
             for factor in refactor(thin_svd(a, b), ratio, a, generator)
         )

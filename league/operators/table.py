@@ -5,62 +5,57 @@ Owns the checks of what goes in and comes out. Owns no arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 
 from league.operators.controls import copy_parent, linear_0_5
 from league.operators.crossovers import dare, extrapolate, layer_select, svd_mix
+from league.operators.extras import slerp, ties
 from league.operators.mutations import component_mask, full_gaussian, layer_gaussian, svd_perturb
+from league.operators.own import Kind, Operator, described, is_path, load_operator
 from populora_agents.lora import Adapter
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operator:
-    """A way to make a child of one or two parents."""
-
-    name: str
-    arity: Literal[1, 2]
-    """Number of parents."""
-    function: Callable[..., Adapter]
-    """Called as `function(*parents, generator=..., **parameters)`; must not change its parents."""
-    parameters: Mapping[str, float]
-    """Every parameter it takes, with its default."""
-    control: bool = False
-    """Whether it is there to be compared with rather than to be used."""
-
-
-def _operator(
-    function: Callable[..., Adapter], arity: Literal[1, 2], *, control: bool = False, **parameters: float
-) -> Operator:
-    return Operator(
-        name=function.__name__,
-        arity=arity,
-        function=function,
-        parameters=MappingProxyType(parameters),
-        control=control,
-    )
-
+_FUNCTIONS: Mapping[Kind, tuple[Callable[..., Adapter], ...]] = {
+    "paper": (svd_perturb, layer_gaussian, component_mask, full_gaussian, dare, layer_select, svd_mix, extrapolate),
+    "control": (copy_parent, linear_0_5),
+    "extra": (ties, slerp),
+}
 
 OPERATORS: Mapping[str, Operator] = {
-    operator.name: operator
-    for operator in (
-        _operator(svd_perturb, 1, epsilon=0.1),
-        _operator(layer_gaussian, 1, epsilon=0.1, share=0.33),
-        _operator(component_mask, 1, share=0.3),
-        _operator(full_gaussian, 1, epsilon=0.15),
-        _operator(dare, 2, drop=0.7, weight=0.5),
-        _operator(layer_select, 2),
-        _operator(svd_mix, 2),
-        _operator(extrapolate, 2, low=1.0, high=1.5),
-        _operator(copy_parent, 1, control=True),
-        _operator(linear_0_5, 2, control=True),
-    )
+    function.__name__: described(function, function.__name__, kind)
+    for kind, functions in _FUNCTIONS.items()
+    for function in functions
 }
-"""Operators by name: the paper's four mutations, its four crossovers, its two controls."""
+"""Operators by name: the paper's four mutations, its four crossovers, its two controls, and two extras; arity and
+parameters are those of the functions' signatures."""
+
+
+def find_operator(name: str) -> Operator:
+    """Return the operator of that name, or the user's own at that dotted path.
+
+    Raises:
+        ValueError: There is none; see `own.load_operator` for paths.
+    """
+    if name in OPERATORS:
+        return OPERATORS[name]
+    if is_path(name):
+        return load_operator(name)
+    raise ValueError(f"operator must be one of {sorted(OPERATORS)} or `package.module:function`, got {name!r}")
+
+
+def usable(named: Iterable[str]) -> dict[str, bool]:
+    """Return all operators that a run may name, and whether each is used when none is named.
+
+    Args:
+        named: Names and paths that the user gives; unknown names are left to `league.config.resolve`.
+
+    Raises:
+        ValueError: A path leads to no operator.
+    """
+    own = [find_operator(name) for name in named if is_path(name)]
+    return {operator.name: operator.kind == "paper" for operator in (*OPERATORS.values(), *own)}
 
 
 def apply(
@@ -74,7 +69,7 @@ def apply(
     """Return the child that the named operator makes.
 
     Args:
-        name: Key of `OPERATORS`.
+        name: Key of `OPERATORS`, or the dotted path of an operator of one's own.
         parents: As many as its arity, the better one first; never changed.
         generator: The only source of chance: same generator, same bits.
         parameters: Those that differ from the defaults.
@@ -86,18 +81,18 @@ def apply(
     Raises:
         ValueError: An unknown operator or parameter, a parameter out of range, the wrong number of parents, parents
             that do not fit each other or hold NaN or infinities (the message says which module and why), or a child
-            that is too large for its type.
+            that is too large for its type or, of one's own operator, unlike its parents.
     """
-    operator = OPERATORS.get(name)
-    if operator is None:
-        raise ValueError(f"`name` must be one of {sorted(OPERATORS)}, got {name!r}")
+    operator = find_operator(name)
     given = dict(parameters or {})
     if unknown := sorted(given.keys() - operator.parameters.keys()):
         raise ValueError(f"{name} has no parameter {unknown!r}, it takes {sorted(operator.parameters)!r}")
     if len(parents) != operator.arity:
         raise ValueError(f"{name} takes {operator.arity} parents, got {len(parents)}")
     check_parents(parents, scalings)
-    child = operator.function(*parents, generator=generator, **{**operator.parameters, **given})
+    with torch.no_grad(), _one_thread():
+        child = operator.function(*parents, generator=generator, **{**operator.parameters, **given})
+    _check_like(child, parents[0], f"the child of {name}")
     _check_finite(child, f"the child of {name}")
     return child
 
@@ -121,7 +116,7 @@ def check_parents(parents: Sequence[Adapter], scalings: Sequence[float] | None =
             raise ValueError(f"parent {place} has no modules")
         _check_one_rank(parent, place)
         _check_finite(parent, f"parent {place}")
-        _check_like(parent, parents[0], place)
+        _check_like(parent, parents[0], f"parent {place}")
 
 
 def _check_one_rank(parent: Adapter, place: int) -> None:
@@ -134,11 +129,11 @@ def _check_one_rank(parent: Adapter, place: int) -> None:
                 raise ValueError(f"parent {place}: {letter} of {module!r} must be floating point, got {factor.dtype}")
 
 
-def _check_like(parent: Adapter, first: Adapter, place: int) -> None:
-    if parent.keys() != first.keys():
-        odd = sorted(parent.keys() ^ first.keys())
-        raise ValueError(f"parent {place} differs from parent 0 in modules, for example {odd[0]!r}")
-    for module, factors in parent.items():
+def _check_like(adapter: Adapter, first: Adapter, owner: str) -> None:
+    if adapter.keys() != first.keys():
+        odd = sorted(adapter.keys() ^ first.keys())
+        raise ValueError(f"{owner} differs from parent 0 in modules, for example {odd[0]!r}")
+    for module, factors in adapter.items():
         for letter, factor, other in (("A", factors.A, first[module].A), ("B", factors.B, first[module].B)):
             for what, mine, theirs in (
                 ("shape", tuple(factor.shape), tuple(other.shape)),
@@ -147,12 +142,28 @@ def _check_like(parent: Adapter, first: Adapter, place: int) -> None:
             ):
                 if mine != theirs:
                     raise ValueError(
-                        f"parent {place} differs from parent 0 in {what} of {letter} of {module!r}: {mine} and {theirs}"
+                        f"{owner} differs from parent 0 in {what} of {letter} of {module!r}: {mine} and {theirs}"
                     )
 
 
 def _check_finite(adapter: Adapter, owner: str) -> None:
     for module, factors in adapter.items():
         for letter, factor in (("A", factors.A), ("B", factors.B)):
-            if not bool(torch.isfinite(factor).all()):
+            # Least and largest entry are NaN where any is: one pass, where `isfinite` writes several tensors as large.
+            if factor.numel() and not bool(torch.isfinite(torch.stack(factor.aminmax())).all()):
                 raise ValueError(f"{owner} is not finite: {letter} of {module!r} holds NaN or infinities")
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread: the same bits whatever the number of threads, and on busy cores no waiting.
+
+    Operators do thousands of small products and decompositions. Two threads that share them are no faster on idle
+    cores, and twenty times slower where one of them often waits for its core.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -167,9 +167,10 @@ def test_dare_is_unbiased_before_truncation() -> None:
     draw, masks, drop = rng(3), 2000, 0.7
     a = torch.randn(1, 3, 8, generator=draw, dtype=torch.float64)
     b = torch.randn(1, 6, 3, generator=draw, dtype=torch.float64)
-    masked_a, masked_b = masked_canonical(a.expand(masks, -1, -1), b.expand(masks, -1, -1), drop, draw)
-    whole_a, whole_b = masked_canonical(a, b, 0.0, draw)
-    error = ((masked_b @ masked_a).mean(dim=0) - b[0] @ a[0]).norm()
+    masked_a, scaled_b = masked_canonical(a.expand(masks, -1, -1), b.expand(masks, -1, -1), drop, draw)
+    whole_a, left = masked_canonical(a, b, 0.0, draw)
+    whole_b = left.columns()
+    error = ((scaled_b.columns() @ masked_a).mean(dim=0) - b[0] @ a[0]).norm()
     energy = (whole_b[0].norm(dim=0) ** 2 * whole_a[0].norm(dim=1) ** 2).sum()
     size = (drop / (1 - drop) * energy / masks).sqrt()
     assert 0.7 < float(error / size) < 1.3

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league.operators.spectral import (
+    Spectrum,
     balance,
     combine_deltas,
+    coordinates,
     mean_balance,
     refactor,
     rescaled,
@@ -29,19 +31,23 @@ def factors(seed: int, n: int, d_in: int, d_out: int, lora_rank: int) -> tuple[t
     return a, torch.randn(n, d_out, lora_rank, generator=rng, dtype=torch.float64)
 
 
+def multiplied(spectrum: Spectrum) -> torch.Tensor:
+    return spectrum.left.times(torch.diag_embed(spectrum.values)).columns() @ spectrum.right.rows()
+
+
 def rng(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
 def test_a_worked_example() -> None:
-    """B A = diag(3, -2) with a spare column: S = 3, 2; each left vector's largest entry is positive."""
+    """B A = diag(3, -2) with a spare column: S = 3, 2; each left vector's entries add up to something positive."""
     b = torch.tensor([[[1.0, 1.0], [0.0, 1.0]]], dtype=torch.float64)
     a = torch.tensor([[[3.0, 2.0, 0.0], [0.0, -2.0, 0.0]]], dtype=torch.float64)
     spectrum = thin_svd(a, b)
     assert torch.allclose(b @ a, torch.tensor([[3.0, 0.0, 0.0], [0.0, -2.0, 0.0]], dtype=torch.float64))
     assert torch.allclose(spectrum.values, torch.tensor([[3.0, 2.0]], dtype=torch.float64))
-    assert torch.allclose(spectrum.left[0], torch.eye(2, dtype=torch.float64))
-    assert torch.allclose(spectrum.right[0].mT, torch.tensor([[1.0, 0, 0], [0, -1.0, 0]], dtype=torch.float64))
+    assert torch.allclose(spectrum.left.columns()[0], torch.eye(2, dtype=torch.float64))
+    assert torch.allclose(spectrum.right.rows()[0], torch.tensor([[1.0, 0, 0], [0, -1.0, 0]], dtype=torch.float64))
 
 
 @FEW
@@ -49,17 +55,17 @@ def test_a_worked_example() -> None:
 def test_thin_svd_is_that_of_the_product(seed: int, n: int, d_in: int, d_out: int, lora_rank: int) -> None:
     a, b = factors(seed, n, d_in, d_out, lora_rank)
     spectrum = thin_svd(a, b)
-    assert spectrum.left.shape == (n, d_out, lora_rank)
+    left, right = spectrum.left.columns(), spectrum.right.columns()
+    assert left.shape == (n, d_out, lora_rank)
     assert spectrum.values.shape == (n, lora_rank)
-    assert spectrum.right.shape == (n, d_in, lora_rank)
-    rebuilt = (spectrum.left * spectrum.values[:, None, :]) @ spectrum.right.mT
-    assert torch.allclose(rebuilt, b @ a, atol=1e-12)
+    assert right.shape == (n, d_in, lora_rank)
+    assert torch.allclose(multiplied(spectrum), b @ a, atol=1e-12)
     size = min(lora_rank, d_in, d_out)
     assert torch.allclose(spectrum.values[:, :size], torch.linalg.svdvals(b @ a)[:, :size], atol=1e-12)
     assert (spectrum.values[:, size:] == 0).all()
     assert (spectrum.values[:, :-1] >= spectrum.values[:, 1:]).all()
     alive = (spectrum.values > 0).double()
-    for vectors in (spectrum.left, spectrum.right):
+    for vectors in (left, right):
         assert torch.allclose(vectors.mT @ vectors, torch.diag_embed(alive), atol=1e-12)
 
 
@@ -116,8 +122,7 @@ def test_a_fallback_without_rows_is_drawn_afresh() -> None:
 def test_combining_is_exact(seed: int, d_in: int, d_out: int, lora_rank: int, one: float, two: float) -> None:
     first, second = factors(seed, 2, d_in, d_out, lora_rank), factors(seed + 1, 2, d_in, d_out, lora_rank)
     spectrum = combine_deltas([first, second], [one, two])
-    rebuilt = (spectrum.left * spectrum.values[:, None, :]) @ spectrum.right.mT
-    assert torch.allclose(rebuilt, one * first[1] @ first[0] + two * second[1] @ second[0], atol=1e-11)
+    assert torch.allclose(multiplied(spectrum), one * first[1] @ first[0] + two * second[1] @ second[0], atol=1e-11)
 
 
 @FEW
@@ -142,12 +147,49 @@ def test_truncation_loses_exactly_the_discarded_singular_values(seed: int) -> No
     assert torch.allclose(lost, full.values[:, 3:].norm(dim=1), rtol=1e-6)
 
 
-def test_float32_loses_no_more_than_float32() -> None:
-    a, b = factors(3, 2, 64, 48, 8)
-    new_a, new_b = refactor(thin_svd(a.float(), b.float()), balance(a.float(), b.float()), a.float(), rng())
+@FEW
+@given(SEEDS, st.integers(1, 4), st.sampled_from([0.0, 2.0, 4.0]))
+def test_float32_loses_no_more_than_float32(seed: int, lora_rank: int, decades: float) -> None:
+    """Also where the factors' columns differ in size by 10^decades, which a Gram matrix squares."""
+    a, b = factors(seed, 2, 64, 48, lora_rank)
+    sizes = torch.logspace(0, -decades, lora_rank, dtype=torch.float64)
+    a, b = (a * sizes[:, None]).float(), (b * sizes).float()
+    new_a, new_b = refactor(thin_svd(a, b), balance(a, b), a, rng())
     assert new_a.dtype == torch.float32
-    error = (new_b.double() @ new_a.double() - b @ a).norm() / (b @ a).norm()
-    assert float(error) < 1e-6
+    lost = (new_b.double() @ new_a.double() - b.double() @ a.double()).norm(dim=(1, 2))
+    size = a.double().norm(dim=(1, 2)) * b.double().norm(dim=(1, 2))
+    assert (lost < 1e-6 * size).all()
+
+
+@FEW
+@given(SEEDS)
+def test_truncation_in_float32_loses_the_discarded_singular_values(seed: int) -> None:
+    first, second = factors(seed, 2, 90, 80, 3), factors(seed + 1, 2, 90, 80, 3)
+    target = 1.3 * first[1] @ first[0] - 0.3 * second[1] @ second[0]
+    exact = combine_deltas([first, second], [1.3, -0.3])
+    pairs = [(a.float(), b.float()) for a, b in (first, second)]
+    spectrum = truncated(combine_deltas(pairs, [1.3, -0.3]), 3)
+    a, b = refactor(spectrum, balance(*pairs[0]), pairs[0][0], rng())
+    lost = (target - b.double() @ a.double()).norm(dim=(1, 2))
+    assert torch.allclose(lost, exact.values[:, 3:].norm(dim=1), rtol=1e-6)
+    assert torch.allclose(spectrum.values, exact.values[:, :3], rtol=1e-6)
+
+
+def test_an_adapter_minus_itself_is_nothing_in_float32() -> None:
+    a, b = (x.float() for x in factors(11, 2, 70, 50, 8))
+    assert (combine_deltas([(a, b), (a, b)], [1.0, -1.0]).values == 0).all()
+    values = combine_deltas([(a, b), (a, b)], [0.5, 0.5]).values
+    assert torch.allclose(values[:, :8], thin_svd(a, b).values, rtol=1e-6)
+    assert (values[:, 8:] == 0).all()
+
+
+@FEW
+@given(SEEDS)
+def test_coordinates_in_common_bases_are_the_deltas(seed: int) -> None:
+    pairs = [factors(seed + place, 2, 9, 8, 3) for place in range(2)]
+    common = coordinates(pairs)
+    for core, (a, b) in zip(common.cores, pairs, strict=True):
+        assert torch.allclose(common.basis_b.times(core).columns() @ common.basis_a.rows(), b @ a, atol=1e-12)
 
 
 def test_balances() -> None:
