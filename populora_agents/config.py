@@ -192,8 +192,8 @@ NANO = Preset(
     alpha=16.0,
     teacher_learning_rate=2e-3,
     student_learning_rate=1e-3,
-    max_new_tokens_proposal=96,
-    max_new_tokens_answer=64,
+    max_new_tokens_proposal=128,
+    max_new_tokens_answer=96,
     evolve_every=5,
     steps=32,
 )

@@ -6,7 +6,6 @@ Owns numbers and pure functions; the loop and the files are in `train`.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -35,14 +34,16 @@ class Recipe:
     """Width of the gated MLP."""
     positions: int = 1024
     """Longest sequence."""
-    steps: int = 6000
+    steps: int = 60000
     """Optimiser steps."""
+    decay: int = 12000
+    """Of these, the last ones, in which the rate falls to zero; before, it is constant."""
     batch_tokens: int = 4096
     """Most tokens of a batch, padding included."""
     chunk: int = 16384
     """Texts made at once, sorted by length and cut into batches."""
     learning_rate: float = 3e-3
-    """Peak of the cosine schedule."""
+    """Rate of the constant part of the schedule."""
     warmup: int = 150
     """Steps of linear warm-up."""
     weight_decay: float = 0.05
@@ -56,6 +57,8 @@ class Recipe:
         """Check the ranges."""
         if self.hidden % 32:
             raise ValueError(f"`hidden` must be a multiple of 32, got {self.hidden!r}")
+        if not 0 <= self.decay <= self.steps:
+            raise ValueError(f"`decay` must be in 0..{self.steps}, the number of steps, got {self.decay!r}")
         for name in ("layers", "mlp", "steps", "batch_tokens", "chunk"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)!r}")
@@ -67,7 +70,8 @@ class Batch:
 
     ids: Tensor
     targets: Tensor
-    mask: Tensor
+    tokens: int
+    """Without padding."""
 
 
 def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
@@ -91,39 +95,44 @@ def model_config(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaCon
 
 
 def learning_rate(recipe: Recipe, step: int) -> float:
-    """Return the rate of a step: linear warm-up, then a cosine down to zero."""
-    if step < recipe.warmup:
-        return recipe.learning_rate * (step + 1) / recipe.warmup
-    progress = (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)
-    return recipe.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    """Return the rate of a step: linear warm-up, a constant, then a straight line down to zero.
+
+    The constant part does not depend on where the schedule ends, so that it may be continued for as long as one likes
+    and a usable model be had from any of its checkpoints by a short decay (Hu et al., MiniCPM, 2024, section 4.1).
+    """
+    rising = (step + 1) / max(1, recipe.warmup)
+    falling = (recipe.steps - step) / max(1, recipe.decay)
+    return recipe.learning_rate * max(0.0, min(1.0, rising, falling))
 
 
 def batches(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, *, chunk: int) -> list[Batch]:
     """Return the batches of the `chunk`-th chunk of texts, each of rows of about one length, in random order."""
     rng = np.random.default_rng(np.random.SeedSequence([recipe.seed, chunk]))
     texts = list(itertools.islice(examples(rng), recipe.chunk))
-    rows = sorted(_encode(tokenizer, texts), key=lambda row: len(row[0]))
+    rows = sorted(encode(tokenizer, texts), key=lambda row: len(row[0]))
     made = [_pad(group, tokenizer) for group in _by_budget(rows, recipe.batch_tokens)]
     return [made[place] for place in rng.permutation(len(made))]
 
 
-_Row = tuple[list[int], list[int]]
+Row = tuple[list[int], list[int]]
+"""Token ids, and targets: the same ids, or `IGNORE` where there is no loss."""
 
 
-def _encode(tokenizer: PreTrainedTokenizerFast, texts: list[Example]) -> list[_Row]:
-    """Return (ids, targets): solvers learn their answers, proposers also the references (they are proposals too)."""
+def encode(tokenizer: PreTrainedTokenizerFast, texts: list[Example]) -> list[Row]:
+    """Return one row a text: solvers learn their answers, proposers also the references (they are proposals too)."""
     prompts = tokenizer([text.prompt for text in texts]).input_ids
     completions = tokenizer([text.completion for text in texts]).input_ids
     rows = []
     for text, prompt, completion in zip(texts, prompts, completions, strict=True):
         end = [*completion, tokenizer.eos_token_id]
         shown = [IGNORE] * len(prompt) if text.role is Role.SOLVER else prompt
-        rows.append(([*prompt, *end], [*shown, *end]))
+        said = [IGNORE, *end[1:]] if text.is_begun else end
+        rows.append(([*prompt, *end], [*shown, *said]))
     return rows
 
 
-def _by_budget(rows: list[_Row], budget: int) -> Iterator[list[_Row]]:
-    group: list[_Row] = []
+def _by_budget(rows: list[Row], budget: int) -> Iterator[list[Row]]:
+    group: list[Row] = []
     for row in rows:
         if group and (len(group) + 1) * len(row[0]) > budget:
             yield group
@@ -133,12 +142,11 @@ def _by_budget(rows: list[_Row], budget: int) -> Iterator[list[_Row]]:
         yield group
 
 
-def _pad(rows: list[_Row], tokenizer: PreTrainedTokenizerFast) -> Batch:
+def _pad(rows: list[Row], tokenizer: PreTrainedTokenizerFast) -> Batch:
     length = max(len(ids) for ids, _ in rows)
     ids = torch.stack([_filled(row, length, int(tokenizer.pad_token_id)) for row, _ in rows])
     targets = torch.stack([_filled(row, length, IGNORE) for _, row in rows])
-    mask = torch.stack([_filled([1] * len(row), length, 0) for row, _ in rows])
-    return Batch(ids=ids, targets=targets, mask=mask)
+    return Batch(ids=ids, targets=targets, tokens=sum(len(row) for row, _ in rows))
 
 
 def _filled(row: list[int], length: int, value: int) -> Tensor:

@@ -8,56 +8,51 @@ time, so the pieces here may grow without touching old weights.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from populora_env.generator import TAGS
+from populora_env.generator_drafts import STEPS, VARIABLES
+from populora_env.generator_steps import Step, indented
+from populora_env.generator_values import MAX_INT
 from populora_env.prompts import ANSWER, INPUT, MESSAGE, OUTPUT, PROGRAM
 from populora_env.types import Task
 
 END, PAD = "<|end|>", "<|pad|>"
 """End of a completion, and padding."""
 
+_NUMBERS = tuple(str(number) for number in range(-MAX_INT, MAX_INT + 1))
 _HEADS = tuple(f"<{task}>\n" for task in Task) + tuple(f"<propose {task}>\n" for task in Task)
 _MARKS = tuple(f"{lead}{mark}\n" for mark in (PROGRAM, INPUT, OUTPUT, MESSAGE, ANSWER) for lead in ("", "\n"))
-_CODE = (
-    *(
-        "def f(",
-        "):\n    ",
-        "\n    ",
-        "\n    return ",
-        "return ",
-        " = ",
-        ", ",
-        " + ",
-        " - ",
-        " * ",
-        " // ",
-        " % ",
-        " > ",
-    ),
-    *("abs(", "len(", "list(", "max(", "min(", "range(", "sorted(", "str(", "sum("),
-    *(".count(", ".find(", ".replace(", ".upper()", "[::-1]", "[1:]", "[:-1]", "[:2]", "[0]"),
-    *(
-        " if ",
-        " else ",
-        " for ",
-        " in ",
-        " and ",
-        " or ",
-        "not ",
-        "while ",
-        "True",
-        "False",
-        "None",
-        ",)",
-        "', '",
-        "[]",
-    ),
+_FRAME = (
+    *("def f(", "def g(x):\n    return ", "\n\ndef f(", "):\n    ", "):\n    return ", "\n    ", "\n        "),
+    *("\n    return ", "return ", " = ", ", ", ",)", "', '", "': ", ", '", "''", "[]", "{}", "True", "False", "None"),
+    *("('", "',)", "([", "],)", "({'", "},)", "])", "})"),
+    *(" + ", " - ", " * ", " // ", " % ", " > ", " < ", " == ", " != ", " and ", " or ", "not "),
+    *(" if ", " else ", " for ", " in ", "while ", "for i in ", "[i ", "if "),
 )
-PIECES = tuple(dict.fromkeys((*_HEADS, *_MARKS, *_CODE, *TAGS)))
-"""Texts of several characters that are one token."""
+_LEADS = ("", "\n", "\n    ", "):\n    ")
+_ASSIGNMENTS = tuple(f"{lead}{name} = " for lead in _LEADS for name in VARIABLES)
+
+
+def _fragments(step: Step) -> Iterator[str]:
+    """Yield what stands between the fields of a step's templates."""
+    for template in (indented(step.template), step.helper):
+        spelled = re.split(r"\{[a-z]\}", template)
+        yield from (text.strip(" ") if text.isspace() else text for text in map(_unescaped, spelled))
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("{{", "{").replace("}}", "}")
+
+
+_CODE = tuple(text.removeprefix("    ").removeprefix(" = ") for step in STEPS for text in _fragments(step))
+PIECES = tuple(
+    piece for piece in dict.fromkeys((*_HEADS, *_MARKS, *_FRAME, *_ASSIGNMENTS, *_NUMBERS, *_CODE, *TAGS)) if piece
+)
+"""Texts that are one token: numbers, and what our programs, problems and traces are made of."""
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:

@@ -56,12 +56,14 @@ class _Run:
     def _checkpoint(self) -> Path:
         return self.folder / "checkpoint.pt"
 
-    def resume(self) -> None:
-        if not self._checkpoint.exists():
+    def resume(self, start: Path | None) -> None:
+        """Go on from the folder's own checkpoint; where it has none, from `start`; else begin anew."""
+        checkpoint = self._checkpoint if self._checkpoint.exists() else start
+        if checkpoint is None:
             return
-        state = torch.load(self._checkpoint, weights_only=True)
-        if state["recipe"] != dataclasses.asdict(self.recipe):
-            raise ValueError(f"{self._checkpoint} was made by another recipe; take another --out or remove it")
+        state = torch.load(checkpoint, weights_only=True)
+        if _unscheduled(Recipe(**state["recipe"])) != _unscheduled(self.recipe):
+            raise ValueError(f"{checkpoint} was made by another recipe; take another --out or remove it")
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.step, self.chunk, self.place, self.tokens = state["place"]
@@ -93,7 +95,7 @@ class _Run:
         self.optimiser.step()
         self.optimiser.zero_grad()
         self.step += 1
-        self.tokens += int(batch.mask.sum())
+        self.tokens += batch.tokens
         return float(loss.detach())
 
     def export(self) -> None:
@@ -105,21 +107,41 @@ class _Run:
 
 
 def _loss(model: LlamaForCausalLM, batch: Batch) -> Tensor:
-    """Return the mean cross-entropy over the tokens that carry loss."""
-    logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[:, :-1]
-    return functional.cross_entropy(logits.flatten(0, 1), batch.targets[:, 1:].flatten(), ignore_index=IGNORE)
+    """Return the mean cross-entropy over the tokens that carry loss.
+
+    Padding stands on the right, where causal attention never looks, so no mask is needed; logits are made only where
+    there is a target, which are few in a solver's text.
+    """
+    hidden = model.model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
+    targets = batch.targets[:, 1:]
+    counted = targets != IGNORE
+    return functional.cross_entropy(model.lm_head(hidden[counted]), targets[counted])
 
 
-def train(recipe: Recipe, folder: Path) -> None:
-    """Run or resume the recipe, then write the model folder."""
+def _unscheduled(recipe: Recipe) -> Recipe:
+    """Return the recipe less what may be changed half-way: where the schedule ends."""
+    return dataclasses.replace(recipe, steps=1, decay=0)
+
+
+def train(recipe: Recipe, folder: Path, *, start: Path | None = None) -> None:
+    """Run or resume the recipe, then write the model folder.
+
+    Args:
+        recipe: What to do.
+        folder: Holds the checkpoint; at the end, the model too.
+        start: Checkpoint to begin from, of a run by the same recipe but for `steps` and `decay`.
+
+    Raises:
+        ValueError: The checkpoint was made by another recipe.
+        OSError: A file can't be read or written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     run = _Run(recipe, folder)
-    run.resume()
+    run.resume(start)
     began, tokens_before, losses = time.monotonic(), run.tokens, []
-    for batch in run.stream():
-        if run.step >= recipe.steps:
-            break
-        losses.append(run.update(batch))
+    stream = run.stream()
+    while run.step < recipe.steps:
+        losses.append(run.update(next(stream)))
         if run.step % _LOG_EVERY == 0:
             speed = (run.tokens - tokens_before) / (time.monotonic() - began)
             mean = sum(losses) / len(losses)
@@ -137,16 +159,17 @@ def main(argv: list[str] | None = None) -> int:
     """Parse the flags and train."""
     parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.train", description=_DESCRIPTION)
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint and model")
+    parser.add_argument("--start", type=Path, help="checkpoint of another folder to begin from, e.g. to decay a copy")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     for field in dataclasses.fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
         parser.add_argument(flag, type=type(field.default), default=field.default, help="default: %(default)s")
     arguments = vars(parser.parse_args(argv))
-    folder, threads = arguments.pop("out"), arguments.pop("threads")
+    folder, threads, start = (arguments.pop(name) for name in ("out", "threads", "start"))
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     torch.set_num_threads(threads)
     try:
-        train(Recipe(**arguments), folder)
+        train(Recipe(**arguments), folder, start=start)
     except (ValueError, OSError) as error:
         parser.error(str(error))
     return 0

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from populora_agents.bases import Base, load_base
-from populora_agents.nano.evaluate import evaluate, main, speaker
+from populora_agents.nano.evaluate import WORKED, evaluate, is_worked, main
+from populora_agents.nano.speaker import Speaker
 from populora_env.config import GameConfig
 from populora_env.generator import generate_problem
 from populora_env.prompts import get_style
@@ -43,26 +44,49 @@ def runs_the_program(observation: Observation) -> str:
     return STYLE.write_answer(Answer(task=Task.DEDUCTION, text=repr(f(*ast.literal_eval(given.strip())))))
 
 
-def known_player(observations: Sequence[Observation], temperature: float, budget: int) -> list[str]:
-    """Propose the same valid deduction problem always; solve as `runs_the_program`."""
-    del temperature, budget
+def known_player(
+    observations: Sequence[Observation], temperature: float, max_new_tokens: int, begin: str = ""
+) -> list[str]:
+    """Propose the same valid deduction problem always; solve as `runs_the_program`, but never when made to work."""
+    del temperature, max_new_tokens
+    if begin == WORKED:
+        return [f"{begin}1\nno answer" for _ in observations]
     problem = generate_problem(np.random.default_rng(1), task=Task.DEDUCTION)
     proposal = Proposal(task=Task.DEDUCTION, program=problem.program, inputs=problem.inputs)
     return [STYLE.write_proposal(proposal) if o.role is Role.PROPOSER else runs_the_program(o) for o in observations]
 
 
 def test_a_player_of_known_skill_gets_its_known_figures(base: Base, verifier: Verifier) -> None:
-    figures = evaluate(base, known_player, verifier, seed=0, count=6)
+    figures = evaluate(base, known_player, verifier, seed=0, count=48)
     assert figures["deduction"] == 1.0
     assert figures["abduction"] == figures["induction"] == 0.0
     assert figures["valid_deduction"] == figures["valid_abduction"] == 1.0
     assert figures["valid_induction"] == 0.0
     assert figures["valid"] == pytest.approx(2 / 3)
-    assert figures["distinct"] == pytest.approx(2 / 12)
+    assert figures["distinct"] == pytest.approx(2 / 96)
+    assert sum(share for name, share in figures.items() if name.startswith("family_")) == 1.0
+    assert (figures["direct"], figures["worked"], figures["worked_share"]) == (1.0, 0.0, 0.0)
+    assert {f"{name}_depth_{depth}" for name in ("direct", "worked", "deduction") for depth in range(1, 7)} <= set(
+        figures
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "worked"),
+    [
+        ("<answer>\n3", False),
+        ("\n<answer>\n3", False),
+        ("a = 3\n<answer>\n3", True),
+        ("<answer>\n1\n<answer>\n3", True),
+        ("a = 3", False),
+    ],
+)
+def test_an_answer_is_worked_when_something_stands_before_its_last_mark(text: str, worked: bool) -> None:
+    assert is_worked(text) == worked
 
 
 def test_nano_proposes_and_solves_as_promised(base: Base, verifier: Verifier) -> None:
-    figures = evaluate(base, speaker(base, None, seed=0), verifier, seed=0, count=40)
+    figures = evaluate(base, Speaker(base, None, seed=0), verifier, seed=0, count=96)
     assert figures["valid"] >= 0.6
     assert figures["deduction"] >= 0.15
     assert figures["distinct"] >= 0.8
@@ -74,7 +98,7 @@ def test_the_games_own_settings_are_those_nano_was_trained_on(base: Base) -> Non
 
 
 def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--count", "1", "--json"]) == 0
+    assert main(["--count", "48", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert {"valid", "distinct", "deduction", "abduction", "induction", "deduction_depth_6"} <= set(figures)
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from populora_agents.nano.recipe import IGNORE, Recipe, batches, learning_rate, model_config
+from populora_agents.nano.corpus import Example
+from populora_agents.nano.recipe import IGNORE, Recipe, batches, encode, learning_rate, model_config
 from populora_agents.nano.tokenizer import build_tokenizer
+from populora_env.types import Role, Task
 
 TOKENIZER = build_tokenizer()
-RECIPE = Recipe(steps=100, warmup=10, learning_rate=1.0, chunk=64, batch_tokens=512)
+RECIPE = Recipe(steps=100, decay=40, warmup=10, learning_rate=1.0, chunk=256, batch_tokens=512)
 
 
-def test_rate_climbs_linearly_and_falls_as_a_cosine() -> None:
+def test_rate_climbs_stays_and_falls_in_straight_lines() -> None:
     assert learning_rate(RECIPE, 0) == pytest.approx(0.1)
     assert learning_rate(RECIPE, 9) == pytest.approx(1.0)
-    assert learning_rate(RECIPE, 55) == pytest.approx(0.5)
-    assert learning_rate(RECIPE, 100) == pytest.approx(0.0)
+    assert learning_rate(RECIPE, 60) == pytest.approx(1.0)
+    assert learning_rate(RECIPE, 80) == pytest.approx(0.5)
+    assert learning_rate(RECIPE, 100) == 0.0
+
+
+def test_before_the_decay_the_rate_does_not_know_where_the_schedule_ends() -> None:
+    longer = replace(RECIPE, steps=10_000, decay=0)
+    assert [learning_rate(longer, step) for step in range(60)] == [learning_rate(RECIPE, step) for step in range(60)]
+
+
+def test_a_decay_longer_than_the_schedule_is_refused() -> None:
+    with pytest.raises(ValueError, match="`decay` must be in"):
+        Recipe(steps=10, decay=11)
 
 
 def test_batches_hold_every_text_of_the_chunk_within_the_budget() -> None:
@@ -29,14 +44,24 @@ def test_targets_are_the_ids_or_nothing() -> None:
     for batch in batches(RECIPE, TOKENIZER, chunk=0):
         counted = batch.targets != IGNORE
         assert torch.equal(batch.targets[counted], batch.ids[counted])
-        assert not (counted & (batch.mask == 0)).any()
-        last = batch.mask.sum(1) - 1
+        last = counted.cumsum(1).argmax(1)
         ends = batch.targets[torch.arange(len(last)), last]
         assert (ends == TOKENIZER.eos_token_id).all()
+        padded = torch.arange(batch.ids.shape[1]) > last[:, None]
+        assert (batch.ids[padded] == TOKENIZER.pad_token_id).all()
+        assert batch.tokens == batch.ids.numel() - int(padded.sum())
+
+
+def test_a_begun_completion_carries_no_loss_on_its_first_token() -> None:
+    begun = Example(role=Role.SOLVER, task=Task.DEDUCTION, prompt="x\n", completion="a = 3", is_begun=True)
+    prompt, completion = TOKENIZER("x\n").input_ids, TOKENIZER("a = 3").input_ids
+    ((ids, targets),) = encode(TOKENIZER, [begun])
+    assert ids == [*prompt, *completion, TOKENIZER.eos_token_id]
+    assert targets == [IGNORE] * (len(prompt) + 1) + ids[len(prompt) + 1 :]
 
 
 def test_solvers_carry_loss_on_their_answers_only() -> None:
-    shares = [(batch.targets != IGNORE).sum() / batch.mask.sum() for batch in batches(RECIPE, TOKENIZER, chunk=0)]
+    shares = [(batch.targets != IGNORE).sum() / batch.tokens for batch in batches(RECIPE, TOKENIZER, chunk=0)]
     assert min(shares) < 0.5
 
 

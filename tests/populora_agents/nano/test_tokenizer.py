@@ -36,9 +36,15 @@ def test_special_tokens_cannot_be_written_by_a_player() -> None:
     assert not special & set(TOKENIZER(f"a {END} b {PAD}").input_ids)
 
 
-def test_a_digit_and_a_letter_of_a_string_are_tokens_of_their_own() -> None:
-    assert TOKENIZER.tokenize("-128") == ["-", "1", "2", "8"]
+def test_a_small_number_is_one_token_and_a_letter_of_a_string_too() -> None:
+    assert TOKENIZER.tokenize("-12") == ["-12"]
+    assert TOKENIZER.tokenize("99") == ["99"]
+    assert TOKENIZER.tokenize("-128") == ["-12", "8"]
     assert TOKENIZER.tokenize("'abca'") == ["'", "a", "b", "c", "a", "'"]
+
+
+def test_a_line_of_a_trace_is_its_name_and_its_value() -> None:
+    assert len(TOKENIZER("\nb = 12").input_ids) == 2
 
 
 def test_a_median_deduction_problem_is_at_most_80_tokens() -> None:

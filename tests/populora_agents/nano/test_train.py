@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from populora_agents.nano import train as train_module
 from populora_agents.nano.recipe import Recipe
 from populora_agents.nano.train import main, train
 
-TINY = Recipe(hidden=32, layers=1, mlp=32, steps=6, batch_tokens=256, chunk=48, warmup=2)
+TINY = Recipe(hidden=32, layers=1, mlp=32, steps=6, decay=2, batch_tokens=256, chunk=48, warmup=2)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -49,6 +50,16 @@ def test_the_folder_loads_in_transformers_and_its_weights_are_16_bit(tmp_path: P
 def test_another_recipe_does_not_go_on_from_this_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(TINY, tmp_path)
     with pytest.raises(SystemExit) as stop:
-        main(["--out", str(tmp_path), "--steps", "7", "--threads", "1"])
+        main(["--out", str(tmp_path), "--steps", "7", "--decay", "0", "--threads", "1"])
     assert stop.value.code == 2
     assert "another recipe" in capsys.readouterr().err
+
+
+def test_a_copy_of_a_running_schedule_can_be_brought_to_its_end(tmp_path: Path) -> None:
+    train(replace(TINY, steps=4, decay=0), tmp_path / "running")
+    before = (tmp_path / "running" / "checkpoint.pt").read_bytes()
+    train(TINY, tmp_path / "ended", start=tmp_path / "running" / "checkpoint.pt")
+    train(TINY, tmp_path / "whole")
+    ended, whole = weights(tmp_path / "ended"), weights(tmp_path / "whole")
+    assert all(torch.equal(ended[name], whole[name]) for name in whole)
+    assert (tmp_path / "running" / "checkpoint.pt").read_bytes() == before
