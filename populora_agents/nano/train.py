@@ -19,14 +19,25 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+from populora_agents.bases import Base
+from populora_agents.config import PRESETS
+from populora_agents.nano.evaluate import evaluate
 from populora_agents.nano.recipe import IGNORE, Batch, Recipe, batches, learning_rate, model_config
+from populora_agents.nano.speaker import Speaker
 from populora_agents.nano.tokenizer import build_tokenizer
+from populora_env.verifier import Verifier
 
 _LOG = logging.getLogger(__name__)
 _DESCRIPTION = """Make nano from nothing: train, then write an ordinary model folder. A stopped run goes on from its
 checkpoint when the command is given again."""
 _LOG_EVERY = 50
 _SAVE_EVERY = 250
+_MEASURED = 96
+"""Problems a task and proposals a task that are measured while training."""
+_LOGGED = (
+    *("valid", "distinct", "deduction", "abduction", "induction", "worked_share"),
+    *("direct_depth_1", "direct_depth_4", "worked_depth_1", "worked_depth_4"),
+)
 
 
 class _Run:
@@ -123,13 +134,24 @@ def _unscheduled(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, steps=1, decay=0)
 
 
-def train(recipe: Recipe, folder: Path, *, start: Path | None = None) -> None:
+def _measure(run: _Run) -> None:
+    """Log what the model can do as it is now, on a small part of what `evaluate` measures."""
+    base = Base(model=run.model, tokenizer=run.tokenizer, preset=PRESETS["nano"], name="nano in training")
+    run.model.eval()
+    with Verifier() as verifier:
+        figures = evaluate(base, Speaker(base, None, seed=run.step), verifier, seed=run.step, count=_MEASURED)
+    run.model.train()
+    _LOG.info("step %d  %s", run.step, "  ".join(f"{name} {figures[name]:.2f}" for name in _LOGGED))
+
+
+def train(recipe: Recipe, folder: Path, *, start: Path | None = None, measure_every: int = 0) -> None:
     """Run or resume the recipe, then write the model folder.
 
     Args:
         recipe: What to do.
         folder: Holds the checkpoint; at the end, the model too.
         start: Checkpoint to begin from, of a run by the same recipe but for `steps` and `decay`.
+        measure_every: Steps after which it is logged what the model can do; 0 never does.
 
     Raises:
         ValueError: The checkpoint was made by another recipe.
@@ -151,6 +173,8 @@ def train(recipe: Recipe, folder: Path, *, start: Path | None = None) -> None:
             losses = []
         if run.step % _SAVE_EVERY == 0:
             run.save()
+        if measure_every and run.step % measure_every == 0:
+            _measure(run)
     run.save()
     run.export()
 
@@ -160,16 +184,19 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m populora_agents.nano.train", description=_DESCRIPTION)
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint and model")
     parser.add_argument("--start", type=Path, help="checkpoint of another folder to begin from, e.g. to decay a copy")
+    parser.add_argument(
+        "--measure-every", type=int, default=5000, help="steps between figures in the log; 0: none (default: 5000)"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     for field in dataclasses.fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
         parser.add_argument(flag, type=type(field.default), default=field.default, help="default: %(default)s")
     arguments = vars(parser.parse_args(argv))
-    folder, threads, start = (arguments.pop(name) for name in ("out", "threads", "start"))
+    folder, threads, start, every = (arguments.pop(name) for name in ("out", "threads", "start", "measure_every"))
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     torch.set_num_threads(threads)
     try:
-        train(Recipe(**arguments), folder, start=start)
+        train(Recipe(**arguments), folder, start=start, measure_every=every)
     except (ValueError, OSError) as error:
         parser.error(str(error))
     return 0

@@ -47,6 +47,15 @@ def test_the_folder_loads_in_transformers_and_its_weights_are_16_bit(tmp_path: P
     assert {tensor.dtype for tensor in weights(tmp_path).values()} == {torch.bfloat16}
 
 
+def test_figures_are_logged_and_change_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    train(TINY, tmp_path / "silent")
+    with caplog.at_level("INFO"):
+        train(TINY, tmp_path / "measured", measure_every=3)
+    assert len([line for line in caplog.messages if "worked_depth_4 " in line]) == 2
+    silent, measured = weights(tmp_path / "silent"), weights(tmp_path / "measured")
+    assert all(torch.equal(silent[name], measured[name]) for name in silent)
+
+
 def test_another_recipe_does_not_go_on_from_this_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(TINY, tmp_path)
     with pytest.raises(SystemExit) as stop:
