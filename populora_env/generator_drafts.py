@@ -18,7 +18,7 @@ from populora_env.generator_blocks import BLOCKS
 from populora_env.generator_expressions import EXPRESSIONS
 from populora_env.generator_families import RANK, Family
 from populora_env.generator_steps import BOOL, Step, indented
-from populora_env.generator_values import ARGUMENTS, argument, constants, fits, pick
+from populora_env.generator_values import ARGUMENTS, argument, constants, fits, literal, pick
 from populora_env.problems import problem_id
 from populora_env.types import Problem, Task
 
@@ -164,7 +164,7 @@ class Draft:
             task=task,
             program=program,
             inputs=self.inputs,
-            outputs=tuple(repr(row[newest]) for row in self.rows),
+            outputs=tuple(literal(row[newest]) for row in self.rows),
             message=message,
             n_visible=n_visible,
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from populora_env.generator_families import Family
 from populora_env.generator_steps import BOOL, DICT, INT, LIST, STR, TUPLE
+from populora_env.values import format_value
 
 MAX_INT: Final = 99
 """Largest magnitude of a number."""
@@ -49,7 +50,7 @@ def argument(rng: np.random.Generator, kind: str) -> Any:
     if kind == TUPLE:
         return tuple(rng.integers(-2, 10, size=2).tolist())
     if kind == DICT:
-        keys = rng.permutation(4)[: int(rng.integers(1, 4))]
+        keys = sorted(rng.permutation(4)[: int(rng.integers(1, 4))])  # literals of dicts are in order
         return {_LETTERS[key]: int(rng.integers(0, 10)) for key in keys}
     return bool(rng.random() < 0.5)
 
@@ -84,7 +85,12 @@ def fits(value: Any) -> bool:
         return len(value) <= _MAX_TUPLE and _all_small(value)
     if kind is dict:
         return len(value) <= _MAX_DICT and _all_small(value.values()) and all(map(fits, value))
-    return value is True or value is False
+    return isinstance(value, bool)
+
+
+def literal(value: Any) -> str:
+    """Return a value's literal as the verifier writes it: the keys of a dict in order."""
+    return format_value(value) if type(value) is dict else repr(value)
 
 
 def _all_small(values: Iterable[Any]) -> bool:

@@ -15,6 +15,7 @@ from populora_env.generator import MAX_DEPTH, TAGS, Generated, generate, generat
 from populora_env.generator_families import Family, family_of, is_held_out
 from populora_env.source import normalise
 from populora_env.types import Problem, Task
+from populora_env.values import format_value, parse_literal
 
 
 def problems(task: Task, count: int, depth: int | None = None) -> list[Problem]:
@@ -36,7 +37,8 @@ def test_outputs_are_what_the_printed_program_gives(task: Task) -> None:
         f = namespace["f"]
         assert callable(f)
         for given, gives in zip(problem.inputs, problem.outputs, strict=True):
-            assert repr(f(*ast.literal_eval(given))) == gives
+            assert format_value(f(*parse_literal(given, max_chars=200))) == gives
+            assert format_value(parse_literal(given, max_chars=200)) == given
 
 
 @pytest.mark.parametrize("task", list(Task))

@@ -26,6 +26,7 @@ from populora_env.generator_families import is_held_out
 from populora_env.parsing import parse_answer, parse_proposal
 from populora_env.prompts import get_style
 from populora_env.types import Answer, Proposal, Role, Task
+from populora_env.values import format_value
 
 CONFIG = GameConfig(style="compact", induction_inputs=N_INPUTS)
 
@@ -56,7 +57,7 @@ def test_deduction_prompts_and_answers_belong_together() -> None:
         f = namespace["f"]
         assert callable(f)
         parsed = parse_answer(example.completion, task=Task.DEDUCTION, config=CONFIG)
-        assert parsed == Answer(task=Task.DEDUCTION, text=repr(f(*ast.literal_eval(given.strip()))))
+        assert parsed == Answer(task=Task.DEDUCTION, text=format_value(f(*ast.literal_eval(given.strip()))))
 
 
 def test_a_worked_answer_is_the_lines_then_the_answer() -> None:
