@@ -4,7 +4,7 @@ Here RAFT (Dong et al., 2023): every member imitates the best of each group and 
 unlikely the imitated tokens were, which gets into `metrics.jsonl` as `teacher/surprise` and `student/surprise`. A few
 seconds later:
 
-    1 teachers and 1 students on nano-1, 2 steps, seed 0, into runs/nano-1t1s-seed0-20261202-183058-cce9e8
+    1 teachers and 1 students on nano-2, 2 steps, seed 0, into runs/nano-2t1s-seed0-20261202-183058-cce9e8
     step 1/2  valid 1.00  solve rate 0.62  teacher reward 0.12  student reward 0.44  5.4 s
     step 2/2  valid 0.92  solve rate 0.59  teacher reward 0.12  student reward 0.39  4.4 s
 

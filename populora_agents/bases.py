@@ -25,7 +25,7 @@ from populora_agents.config import LARGE, NANO, PRESETS, SMALL, Preset
 
 _LOG = logging.getLogger(__name__)
 
-NANO_VERSIONS = ("nano-1",)
+NANO_VERSIONS = ("nano-1", "nano-2")
 """Our own base, oldest first; `nano` is the last one."""
 
 _WEIGHTS = Path(__file__).parent / "nano" / "weights"

@@ -76,7 +76,7 @@ def fits(value: Any) -> bool:
     """Return whether a value is of a known kind and small."""
     kind = type(value)
     if kind is int:
-        return abs(value) <= MAX_INT
+        return bool(abs(value) <= MAX_INT)
     if kind is str:
         return len(value) <= _MAX_STR
     if kind is list:

@@ -79,10 +79,10 @@ def test_a_small_model_that_chats_gets_the_small_preset(
 
 
 def test_nano_resolves_to_its_newest_version(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(saved, tmp_path / "nano-1")
+    shutil.copytree(saved, tmp_path / bases.NANO_VERSIONS[-1])
     monkeypatch.setattr(bases, "_WEIGHTS", tmp_path)
     base = load_base("nano")
-    assert base.name == "nano-1"
+    assert base.name == bases.NANO_VERSIONS[-1]
     assert base.preset is NANO
 
 
@@ -94,7 +94,15 @@ def test_names_that_mean_nothing(name: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_version_of_nano_that_does_not_exist() -> None:
-    assert "there is nano-1" in refusal("nano-999")
+    assert "there is nano-1, nano-2" in refusal("nano-999")
+
+
+@pytest.mark.parametrize("version", bases.NANO_VERSIONS)
+def test_every_version_of_nano_stays_loadable_and_small(version: str) -> None:
+    base = load_base(version)
+    assert (base.name, base.preset) == (version, NANO)
+    weights = Path(bases.__file__).parent / "nano" / "weights" / version / "model.safetensors"
+    assert weights.stat().st_size <= 8 << 20
 
 
 @pytest.mark.parametrize(
