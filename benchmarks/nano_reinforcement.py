@@ -1,6 +1,6 @@
 """Whether reinforcement alone moves nano: students on fresh problems, or teachers against the frozen base.
 
-    python benchmarks/nano_reinforcement.py {student,teacher} [--seeds N] [--updates N] [--base NAME]
+    python benchmarks/nano_reinforcement.py {student,teacher} [--seeds N] [--updates N] [--learning-rate R] [--base NAME]
 
 The seeds are members of one stack: they play and learn in one batch, each on problems of its own, and never touch each
 other. A student attempts problems that our generator proposes (deduction, depth 3 and 4, none twice) and is measured
@@ -40,7 +40,7 @@ from populora_env.verifier import Verifier
 DEPTHS = (3, 4)
 N_HELD_OUT = 400
 STUDENT_PROBLEMS, STUDENT_ATTEMPTS = 32, 8
-TEACHER_GROUPS, TEACHER_PROPOSALS, TEACHER_ATTEMPTS = 4, 4, 8
+TEACHER_GROUPS, TEACHER_PROPOSALS, TEACHER_ATTEMPTS = 4, 8, 8
 _STUDENT, _TEACHER, _HELD_OUT, _SAMPLING, _FRESH = range(5)
 """Purposes of the draws."""
 
@@ -95,7 +95,9 @@ class Population:
             self.versions[member] += 1
 
 
-def students(population: Population, verifier: Verifier, updates: int) -> dict[str, dict[str, float]]:
+def students(
+    population: Population, verifier: Verifier, updates: int, learning_rate: float | None
+) -> dict[str, dict[str, float]]:
     """Train students on fresh problems; return the greedy accuracy and the worked share before and after, by member."""
     preset = population.base.preset
     config = GameConfig(style=preset.style, solver_seats=STUDENT_ATTEMPTS)
@@ -136,7 +138,7 @@ def students(population: Population, verifier: Verifier, updates: int) -> dict[s
         )
         population.learn(
             rollouts_of(members, groups, ["solver/deduction"] * len(seats), said, rewards),
-            preset.student_learning_rate,
+            learning_rate or preset.student_learning_rate,
         )
     after = greedy(population, held_out, config, verifier, "after")
     return {member: figures[member] | after[member] for member in population.members}
@@ -177,7 +179,9 @@ def greedy(
     return figures
 
 
-def teachers(population: Population, verifier: Verifier, updates: int) -> dict[str, dict[str, float]]:
+def teachers(
+    population: Population, verifier: Verifier, updates: int, learning_rate: float | None
+) -> dict[str, dict[str, float]]:
     """Train teachers against the bare base; return means over the first and the last five updates, by member."""
     preset = population.base.preset
     config = GameConfig(style=preset.style, solver_seats=TEACHER_ATTEMPTS, induction_inputs=preset.induction_inputs)
@@ -211,7 +215,9 @@ def teachers(population: Population, verifier: Verifier, updates: int) -> dict[s
         members, groups, ones = zip(*rounds, strict=True)
         batches = [f"proposer/{one.task}" for one in ones]
         rewards = [one.result().proposer_reward for one in ones]
-        population.learn(rollouts_of(members, groups, batches, said, rewards), preset.teacher_learning_rate)
+        population.learn(
+            rollouts_of(members, groups, batches, said, rewards), learning_rate or preset.teacher_learning_rate
+        )
     some = min(5, updates)
     return {
         member: {
@@ -288,6 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("side", choices=("student", "teacher"), help="who learns")
     parser.add_argument("--seeds", type=int, default=3, help="members, each with a seed of its own (default: 3)")
     parser.add_argument("--updates", type=int, default=60, help="updates (default: 60)")
+    parser.add_argument("--learning-rate", type=float, help="default: the base's preset's for that side")
     parser.add_argument("--base", default="nano", help="base model in the compact style (default: nano)")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch (default: 1)")
     given = parser.parse_args(arguments)
@@ -297,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     population = Population.fresh(load_base(given.base), given.seeds)
     with Verifier() as verifier:
         learn = students if given.side == "student" else teachers
-        figures = learn(population, verifier, given.updates)
+        figures = learn(population, verifier, given.updates, given.learning_rate)
     names = next(iter(figures.values()))
     mean = {name: float(np.mean([of[name] for of in figures.values()])) for name in names}
     print(json.dumps({"base": population.base.name, "updates": given.updates, "mean": mean, **figures}))

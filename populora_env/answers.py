@@ -15,7 +15,7 @@ from populora_env.proposals import Check, verdict_of
 from populora_env.sandbox.jobs import Job, Outcome
 from populora_env.sandbox.kinds import HASH_SEEDS
 from populora_env.screening import read_arguments
-from populora_env.sensitivity import depends_on_hashes
+from populora_env.sensitivity import depends_on_hashes, may_hold_sets
 from populora_env.sharing import leaves_nothing
 from populora_env.source import Nodes, SourceError, read_program
 from populora_env.types import Answer, Problem, Status, Task, Verdict
@@ -82,7 +82,7 @@ def _check_input(problem: Problem, answer: Answer, config: VerifierConfig, owner
     if data is None:
         return Verdict(status=Status.FORMAT, detail="literal")
     sensitive, plain = _nature_of_problem(problem.program)
-    sensitive |= "{" in answer.text or "set(" in answer.text
+    sensitive |= may_hold_sets(answer.text)
     shares = (("program", problem.program) if owner is None else ("owner", owner)) if plain else None
     outcomes = yield _jobs(problem.program, (data,), config, sensitive=sensitive, shares=shares)
     return _verdict(outcomes, _gold(problem.outputs), config)
@@ -98,7 +98,7 @@ def _check_program(problem: Problem, answer: Answer, config: VerifierConfig, own
     if isinstance(nature, Verdict):
         return nature
     sensitive, plain = nature
-    sensitive |= any("{" in text or "set(" in text for text in problem.inputs)
+    sensitive |= any(map(may_hold_sets, problem.inputs))
     shares = ("owner", owner) if owner is not None and plain else None
     outcomes = yield _jobs(answer.text, inputs, config, sensitive=sensitive, shares=shares)
     verdict = _verdict(outcomes, gold, config)

@@ -15,13 +15,15 @@ from populora_env.sharing import FOREIGN, METHODS
 from populora_env.source import MAX_DEPTH, MAX_SOURCE_CHARS
 
 _TEXT: Final = re.compile(
-    r"""def[ ]f\(
-    (?: (?!f\b)[A-Za-z][A-Za-z0-9_]*(?!['"])            # a word; before a quote it would be a prefix
-      | f\(                                             # `f` itself is only called
+    r"""def[ ](?: f | (?P<helper>[a-z][a-z0-9_]*) )\(
+    (?: (?<=\n)def[ ]f\(                                 # after a helper
+      | (?!(?:f|(?P=helper))\b|f\b)[A-Za-z][A-Za-z0-9_]*(?!['"])  # a word; before a quote it would be a prefix
+      | (?:f|(?P=helper))\(                              # what is defined is only called
       | \.[a-z_]+\(                                     # an attribute is only called
       | [0-9]+(?:\.[0-9]+)?(?![A-Za-z0-9_.])
       | '[ !#-&(-\[\]-~]*'(?!['"]) | "[ !#-&(-\[\]-~]*"(?!['"])
-      | [ \n()\[\],:+\-*/%<>=!&|^~]
+      | \{(?=\}|(?:'[a-z]*'|[a-z]+|[0-9]+):[ ])         # a dict: behind the first word of a set there is no colon
+      | [ \n()\[\],:+\-*/%<>=!&|^~}]
     )*+""",
     re.VERBOSE,
 )
@@ -36,7 +38,7 @@ _CLOSER_LOOK: Final = (
 """Words that may mean something to one of the checks."""
 _OBJECTS: Final = allowlist.ADDRESSED | {"for"}
 """Words that make objects which are shown with their address; `for` may make a generator."""
-_DEEPER: Final = re.compile(r"[-+*/%<>=!&|^~(\[.]|\b(?:if|elif|for|while|and|or|not|in)\b")
+_DEEPER: Final = re.compile(r"[-+*/%<>=!&|^~(\[{.]|\b(?:if|elif|for|while|and|or|not|in)\b")
 _LEVELS: Final = 3
 """Levels of a syntax tree that one of these makes at most: `a[b:c, d]` is a tuple and a slice in a subscript."""
 _OTHER_LEVELS: Final = 10
@@ -49,7 +51,10 @@ def needs_no_tree(program: str) -> bool:
     It is then within the bounds of `source`, defines `f`, is admitted, leaves nothing in its process, and hangs neither
     on hashes nor on addresses nor on what an interpreter decides.
     """
-    if len(program) > MAX_SOURCE_CHARS or _TEXT.fullmatch(program) is None or program.count("def ") > 1:
+    text = _TEXT.fullmatch(program) if len(program) <= MAX_SOURCE_CHARS else None
+    if text is None or program.count("def ") != (1 if text["helper"] is None else 2):
+        return False
+    if text["helper"] is not None and "\ndef f(" not in program:
         return False
     words = set(_WORDS.findall(program))
     if not words.isdisjoint(_CLOSER_LOOK) or not METHODS.issuperset(_ATTRIBUTES.findall(program)):

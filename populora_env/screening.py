@@ -15,7 +15,7 @@ from populora_env.config import VerifierConfig
 from populora_env.glance import needs_no_tree
 from populora_env.restatement import hangs_on_interpreter, restate
 from populora_env.sandbox.kinds import HASH_SEEDS
-from populora_env.sensitivity import depends_on_addresses, depends_on_hashes, may_leave_traces
+from populora_env.sensitivity import depends_on_addresses, depends_on_hashes, may_hold_sets, may_leave_traces
 from populora_env.sharing import leaves_nothing
 from populora_env.source import SourceError, read_program
 from populora_env.types import Proposal, Status, Task, Verdict
@@ -171,7 +171,7 @@ def written(payload: bytes, config: VerifierConfig, *, known: str = "") -> str |
 
 def _name_sets(literals: Sequence[str]) -> bool:
     """Return whether a set may be among the values, whose order depends on the hash seed."""
-    return any("{" in literal or "set(" in literal for literal in literals)
+    return any(map(may_hold_sets, literals))
 
 
 def _seeds(program: str, *, sensitive: bool) -> tuple[int, ...]:

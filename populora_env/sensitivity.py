@@ -8,6 +8,7 @@ more replays: whoever is replayed without need only costs time. What is refused 
 from __future__ import annotations
 
 import ast
+import re
 from typing import Final
 
 from populora_env import allowlist
@@ -15,6 +16,13 @@ from populora_env.source import Nodes
 
 _READERS: Final = frozenset({"getattr", "attrgetter"})
 """Functions that read an attribute by its name."""
+_NO_DICT: Final = re.compile(r"\{(?!\}|(?:'[^'\\{}]*'|-?[0-9]+|True|False): )")
+"""A brace behind which no plain key and colon stand: perhaps a set."""
+
+
+def may_hold_sets(literal: str) -> bool:
+    """Return whether a set may be in the value of a literal, whose order depends on the hash seed."""
+    return "set(" in literal or _NO_DICT.search(literal) is not None
 
 
 def depends_on_hashes(nodes: Nodes) -> bool:

@@ -71,7 +71,9 @@ def make_jobs(rng: np.random.Generator, count: int) -> list[SmallJob]:
     jobs = []
     for place, problem in enumerate(problems):
         output = outputs[place if rng.random() < 0.5 else int(rng.integers(count))]
-        right = repr(output) == problem.outputs[0]
+        right = bool(output == outputs[place])
+        if right:
+            output = outputs[place]  # True is 1 to some of the judges, and not to ours
         jobs.append(SmallJob(program=problem.program, arguments=eval(problem.inputs[0]), output=output, right=right))
     return jobs
 

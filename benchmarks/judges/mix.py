@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from populora_env.generator import generate_problem
+from populora_env.generator_values import literal
 from populora_env.problems import problem_id
 from populora_env.types import Answer, Problem, Proposal, Task
 
@@ -125,7 +126,7 @@ def _deduction(source: _Source) -> _Item:
     problem = source.problem(Task.DEDUCTION)
     right = source.is_right()
     text = problem.outputs[0]
-    while not right and text == problem.outputs[0]:
+    while not right and _alike([text], [problem.outputs[0]]):
         text = source.problem(Task.DEDUCTION).outputs[0]
     return problem, Answer(task=Task.DEDUCTION, text=text), right
 
@@ -138,7 +139,7 @@ def _induction(source: _Source) -> _Item:
     hidden = problem.inputs[problem.n_visible :]
     gold: list[str | None] = [*problem.outputs[problem.n_visible :]]
     values = gold
-    while not right and (values == gold or None in values):
+    while not right and (None in values or _alike(values, gold)):
         program = source.problem(Task.DEDUCTION).program
         values = _outputs(program, hidden)
     return problem, Answer(task=Task.INDUCTION, text=program), right
@@ -156,7 +157,7 @@ def _abduction_group(source: _Source) -> list[_Item]:
         by_output.pop(None, None)
         gold = max(by_output, key=lambda output: len(by_output[output]), default=None)
         right = by_output.pop(gold, [])
-        wrong = [text for texts in by_output.values() for text in texts]
+        wrong = [text for output, texts in by_output.items() if not _alike([output], [gold]) for text in texts]
         if gold is not None and len(right) > n_right and len(wrong) >= GROUP - n_right:
             break
     given, *right = right
@@ -164,6 +165,11 @@ def _abduction_group(source: _Source) -> list[_Item]:
     problem = replace(base, problem_id=identity, inputs=(given,), outputs=(gold,))
     answers = [(text, True) for text in right[:n_right]] + [(text, False) for text in wrong[: GROUP - n_right]]
     return [(problem, Answer(task=Task.ABDUCTION, text=text), is_right) for text, is_right in answers]
+
+
+def _alike(texts: Sequence[str | None], others: Sequence[str | None]) -> bool:
+    """Return whether literals are equal to Python, to whom True is 1: an answer that is to be wrong is so for all."""
+    return all(eval(str(text)) == eval(str(other)) for text, other in zip(texts, others, strict=True))
 
 
 def _outputs(program: str, inputs: Sequence[str]) -> list[str | None]:
@@ -175,8 +181,8 @@ def _outputs(program: str, inputs: Sequence[str]) -> list[str | None]:
 
 def _output(function: Any, text: str) -> str | None:
     try:
-        return repr(function(*eval(text)))
-    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
+        return literal(function(*eval(text)))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None
 
 

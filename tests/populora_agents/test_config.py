@@ -13,7 +13,7 @@ def test_presets_are_the_documented_ones() -> None:
     assert (NANO.style, NANO.references, NANO.proposals, NANO.attempts) == ("compact", 2, 4, 4)
     assert (NANO.lora.lora_rank, NANO.lora.alpha, NANO.lora.scaling) == (8, 16.0, 2.0)
     assert (NANO.teacher_learning_rate, NANO.student_learning_rate) == (2e-3, 1e-3)
-    assert (NANO.max_new_tokens_proposal, NANO.max_new_tokens_answer) == (96, 64)
+    assert (NANO.max_new_tokens_proposal, NANO.max_new_tokens_answer) == (128, 96)
     assert (SMALL.style, SMALL.references, SMALL.attempts, SMALL.induction_inputs) == ("few_shot", 3, 4, 4)
     assert (SMALL.temperature, SMALL.top_p) == (0.8, 0.95)
     assert {(preset.temperature, preset.top_p) for preset in (NANO, LARGE)} == {(1.0, 1.0)}

@@ -19,6 +19,17 @@ from populora_env.types import Task
 _PIECES = (
     *("def f(", "f(", "x", "y", "f", "max", "str", "print", "count", "keys", "set", "type", "map", "id", "__name__"),
     *("(", ")", "[", "]", "{", "}", ":", ",", ".", ".upper(", ".keys(", ".format(", "=", "+", "-", "&", "%", "@", ";"),
+    *(
+        "{x: 1}",
+        "{'a': x}",
+        "{}",
+        "{1, 2}",
+        "{x:=1}",
+        "g",
+        "g(",
+        "def g(x):\n    return x\n\n",
+        "\n\ndef f(x):\n    return x",
+    ),
     *(" ", "\n", "\n    ", "\n    return ", " if ", " else ", " for ", " in ", " not ", " is ", " lambda ", "'a'", "1"),
     *("1.5", '"b"', "f'{x}'", "'", "\\", "#", "import re", "class A:", "yield ", "while x:", ":=", "**", "->"),
 )
@@ -47,7 +58,7 @@ def _generated(count: int) -> list[str]:
 def test_most_programs_of_our_generator_need_no_tree_and_all_that_pass_agree() -> None:
     programs = _generated(400)
     passing = [program for program in programs if needs_no_tree(program)]
-    assert len(passing) > 0.7 * len(programs)
+    assert len(passing) > 0.9 * len(programs)
     assert all(map(_agrees_with_the_tree, passing))
 
 
@@ -56,6 +67,14 @@ def test_most_programs_of_our_generator_need_no_tree_and_all_that_pass_agree() -
     [
         "def g(x):\n    return x",
         "x = 1\ndef f(x):\n    return x",
+        "def g(x):\n    return x\n\ndef f(x):\n    return str(g)",
+        "def g(x):\n    return x\n\ndef f(x):\n    return [g]",
+        "def g(x):\n    def f(y):\n        return y\n    return f(x)",
+        "def g(x):\n    return x\n\ndef h(x):\n    return x\n\ndef f(x):\n    return g(h(x))",
+        "def g(x):\n    return x\n\ndef f(x):\n    g = x\n    return g(x)",
+        "def f(x):\n    return {x:=1}",
+        "def f(x):\n    return {x, 1}",
+        "def f(x):\n    return {lambda: 1}",
         "def f(x):\n    return str(f)",
         "def f(x):\n    return (i for i in x), str(x)",
         "def f(x):\n    return '%s' % map(len, x)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from populora_env.sensitivity import depends_on_addresses, depends_on_hashes
+from populora_env.sensitivity import depends_on_addresses, depends_on_hashes, may_hold_sets
 from populora_env.source import read_program
 
 
@@ -81,3 +81,22 @@ def test_programs_that_may_write_out_an_address_are_found(source: str) -> None:
 )
 def test_programs_that_write_out_plain_values_are_not(source: str) -> None:
     assert not depends_on_addresses(read_program(source)[1])
+
+
+@pytest.mark.parametrize(
+    ("literal", "expected"),
+    [
+        ("({'a': 1, 'b': [2]},)", False),
+        ("({1: {}, True: {'c': 2}},)", False),
+        ("([1, 2], 'abc')", False),
+        ("({1, 2},)", True),
+        ("({'a': {1, 2}},)", True),
+        ("({'a', 'b'},)", True),
+        ("(set(),)", True),
+        ("(frozenset({1}),)", True),
+        ("({(1, 2): 3},)", True),
+        ("('{',)", True),
+    ],
+)
+def test_a_literal_without_sets_is_known_by_its_braces(literal: str, expected: bool) -> None:
+    assert may_hold_sets(literal) is expected
