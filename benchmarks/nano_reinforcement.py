@@ -1,6 +1,6 @@
 """Whether reinforcement alone moves nano: students on fresh problems, or teachers against the frozen base.
 
-    python benchmarks/nano_reinforcement.py {student,teacher} [--seeds N] [--updates N] [--learning-rate R] [--base NAME]
+    python benchmarks/nano_reinforcement.py {student,teacher} [--seeds N] [--updates N] [--learning-rate R] [--base B]
 
 The seeds are members of one stack: they play and learn in one batch, each on problems of its own, and never touch each
 other. A student attempts problems that our generator proposes (deduction, depth 3 and 4, none twice) and is measured
