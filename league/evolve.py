@@ -1,6 +1,6 @@
 """One operator on PEFT folders from anywhere: `python -m league.evolve svd_mix adapters/a adapters/b --out child`.
 
-Owns the way from flags to a folder that PEFT, vLLM and transformers load, with `lineage.json` beside the weights, and
+Owns the way from flags to a folder in the format of PEFT, with `lineage.json` beside the weights, and
 the exit status: 0 done, 1 the disk failed, 2 something the user has to change. Owns no arithmetic (`operators`) and no
 format (`populora_agents.lora`). No league is run.
 """
