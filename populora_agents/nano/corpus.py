@@ -19,21 +19,21 @@ from populora_env.types import Answer, Problem, Proposal, Role, Task
 N_INPUTS = 4
 """Inputs of an induction problem."""
 
-WORKED_SHARE = 0.5
+WORKED_SHARE = 0.4
 """Of the deduction texts."""
 HABIT = 0.18
 """Share of worked answers that the choice of how to begin is trained towards; far below `WORKED_SHARE`."""
 
 _STYLE = get_style("compact")
 _MIXTURE = {
-    (Role.SOLVER, Task.DEDUCTION): 0.60,
-    (Role.SOLVER, Task.ABDUCTION): 0.12,
-    (Role.SOLVER, Task.INDUCTION): 0.10,
-    (Role.PROPOSER, Task.DEDUCTION): 0.06,
-    (Role.PROPOSER, Task.ABDUCTION): 0.06,
-    (Role.PROPOSER, Task.INDUCTION): 0.06,
+    (Role.SOLVER, Task.DEDUCTION): 0.68,
+    (Role.SOLVER, Task.ABDUCTION): 0.09,
+    (Role.SOLVER, Task.INDUCTION): 0.08,
+    (Role.PROPOSER, Task.DEDUCTION): 0.05,
+    (Role.PROPOSER, Task.ABDUCTION): 0.05,
+    (Role.PROPOSER, Task.INDUCTION): 0.05,
 }
-_DIRECT_DEPTHS = (0.46, 0.14, 0.12, 0.10, 0.09, 0.09)
+_DIRECT_DEPTHS = (0.28, 0.26, 0.17, 0.13, 0.09, 0.07)
 _WORKED_DEPTHS = (0.10, 0.24, 0.21, 0.18, 0.14, 0.13)
 _OTHER_DEPTHS = (0.30, 0.20, 0.15, 0.13, 0.11, 0.11)
 """Shares of depths 1, 2, ... in solvers' texts."""
