@@ -23,7 +23,7 @@ from torch import Tensor
 from league.operators.tall import Tall, orthonormal, split
 
 ROUNDING = 8.0
-"""A singular value is taken for 0 below this times machine epsilon times |B| |A| (Frobenius)."""
+"""A singular value is taken for 0 below this times machine epsilon times sum_k |b_k| |a_k|, columns of B, rows of A."""
 
 
 FRESH_LENGTH = 3.0**-0.5
@@ -85,7 +85,7 @@ def svd_of_sum(products: Sequence[tuple[Tensor, Tall]]) -> Spectrum:
     basis_b, r_b = orthonormal(whole.parts)
     basis_a, r_a = orthonormal([a.mT for a, _ in products])
     r_b = r_b @ whole.weights.to(r_b.dtype)
-    floor = ROUNDING * torch.finfo(products[0][0].dtype).eps * _norm(r_b) * _norm(r_a)
+    floor = _floor(r_b, r_a, products[0][0].dtype)
     return svd_between(basis_b, r_b @ r_a.mT, basis_a, floor, width=r_a.shape[-1])
 
 
@@ -139,8 +139,17 @@ def coordinates(factors: Sequence[tuple[Tensor, Tensor]]) -> Coordinates:
         basis_b=basis_b,
         cores=tuple(b @ a.mT for b, a in pairs),
         basis_a=basis_a,
-        floor=ROUNDING * torch.finfo(factors[0][0].dtype).eps * _norm(r_b) * _norm(r_a),
+        floor=_floor(r_b, r_a, factors[0][0].dtype),
     )
+
+
+def _floor(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return up to what the singular values of L R^T are rounding error of factors in `dtype`, [n].
+
+    By columns, and not |L| |R|, so that it does not depend on how a component's size is shared out between the two.
+    """
+    sizes: Tensor = torch.linalg.vector_norm(left, dim=-2) * torch.linalg.vector_norm(right, dim=-2)
+    return sizes.sum(dim=-1) * (ROUNDING * torch.finfo(dtype).eps)
 
 
 def _norm(matrices: Tensor) -> Tensor:

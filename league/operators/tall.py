@@ -77,10 +77,12 @@ class Tall:
 def orthonormal(parts: Sequence[Tensor]) -> tuple[Tall, Tensor]:
     """Return an orthonormal basis Q of the columns of [P_1, P_2, ...], and R such that [P_1, P_2, ...] = Q R.
 
-    float64 parts: by QR. float32 parts: from the Gram matrix G = P^T P = V L V^T, formed and decomposed in float64, as
-    Q = P V L^(-1/2) and R = L^(1/2) V^T; eigenvalues that are rounding error are left out. A Gram matrix squares what
-    is small: it loses singular values below the root of its machine epsilon, 1.5e-8 of the largest in float64, which
-    is less than float32 can tell. In exchange P is read once and nothing as large is written.
+    float64 parts: by QR. float32 parts: from the Gram matrix of the columns brought to length 1, D = diag(|P_j|) and
+    G = D^-1 P^T P D^-1 = V L V^T, formed and decomposed in float64, as Q = P D^-1 V L^(-1/2) and R = L^(1/2) V^T D;
+    eigenvalues that are rounding error are left out. A Gram matrix squares what is small: it loses directions that
+    differ from the others' span by less than the root of its machine epsilon, 1.5e-8 in float64, which is less than
+    float32 can tell; lengths of columns do not matter, as in QR. In exchange P is read once and nothing as large is
+    written.
 
     Args:
         parts: float32 or float64 [n, d, k_i], of one type; any rank.
@@ -92,11 +94,18 @@ def orthonormal(parts: Sequence[Tensor]) -> tuple[Tall, Tensor]:
         q, r = torch.linalg.qr(torch.cat(list(parts), dim=-1))
         return Tall.of(q), r
     gram = _gram(parts)
-    values, vectors = torch.linalg.eigh(gram)
+    lengths = gram.diagonal(dim1=-2, dim2=-1).sqrt()
+    unit = _inverse(lengths)[:, :, None]
+    values, vectors = torch.linalg.eigh(unit * gram * unit.mT)
     noise = gram.shape[-1] * torch.finfo(gram.dtype).eps * values[:, -1:]
-    root = torch.where(values > noise, values, 0.0).sqrt()
-    inverse = torch.where(root > 0, 1.0 / root, 0.0)
-    return Tall(parts=tuple(parts), weights=vectors * inverse[:, None, :]), (vectors * root[:, None, :]).mT
+    root = torch.where(values > noise, values, 0.0).sqrt()[:, None, :]
+    basis = Tall(parts=tuple(parts), weights=unit * vectors * _inverse(root))
+    return basis, (lengths[:, :, None] * vectors * root).mT
+
+
+def _inverse(sizes: Tensor) -> Tensor:
+    """Return 1 / x, and 0 for 0."""
+    return torch.where(sizes > 0, 1.0 / sizes, 0.0)
 
 
 def _gram(parts: Sequence[Tensor]) -> Tensor:

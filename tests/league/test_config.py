@@ -57,6 +57,19 @@ def test_unknown_operators_are_refused_by_name_with_the_list() -> None:
         resolve(config, NANO, OPERATORS)
 
 
+def test_operators_are_weighted_by_name() -> None:
+    assert EvolveOptions().weights == {}
+    assert EvolveOptions(operators=("svd_mix=2", "dare", "a.b:c=0.5")).weights == {
+        "svd_mix": 2.0,
+        "dare": 1.0,
+        "a.b:c": 0.5,
+    }
+    assert EvolveOptions(operators=("svd_mix=2,dare", "ties")).weights == {"svd_mix": 2.0, "dare": 1.0, "ties": 1.0}
+    config = RunConfig(evolve=EvolveOptions(operators=("svd_perturb=3", "magic=2")))
+    with pytest.raises(ValueError, match="got 'magic'"):
+        resolve(config, NANO, OPERATORS)
+
+
 def test_every_field_of_the_layers_below_can_be_set() -> None:
     assert {field.name for field in fields(RunConfig)} >= {"verifier", "ratings", "tasks"}
     renamed = {"solver_seats": "attempts", "rounds": "proposals"}
@@ -93,7 +106,12 @@ def test_every_field_of_the_layers_below_can_be_set() -> None:
         (lambda: LearnOptions(shared_row_tokens=-1), "`shared_row_tokens`"),
         (lambda: EvolveOptions(fraction=1.5), "`fraction`"),
         (lambda: EvolveOptions(operators=()), "`operators`"),
-        (lambda: EvolveOptions(operators=("a", "a")), "`operators`"),
+        (lambda: EvolveOptions(operators=("a", "a")), "`operators` must name none twice, got 'a' again"),
+        (lambda: EvolveOptions(operators=("a", "a=2")), "`operators` must name none twice, got 'a' again"),
+        *(
+            (lambda choice=choice: EvolveOptions(operators=(choice,)), "NAME or NAME=WEIGHT with a weight above 0")
+            for choice in ("a=", "a=0", "a=-1", "a=nan", "a=inf", "a=much", "=2")
+        ),
         (lambda: EvolveOptions(caution=float("nan")), "`caution`"),
         (lambda: EvolveOptions(caution=float("inf")), "`caution` must be finite"),
         (lambda: MachineOptions(threads=-1), "`threads`"),

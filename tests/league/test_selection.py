@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def league(n: int, m: int, seed: int = 0) -> tuple[list[Member], dict[str, Ratin
     return members, {x.member_id: Rating(mu=rng.normal(25, 8), sigma=rng.uniform(1, 8)) for x in members}
 
 
-def plan(members: list[Member], ratings: dict[str, Rating], seed: int = 0, **options: float) -> list[Replacement]:
+def plan(members: list[Member], ratings: dict[str, Rating], seed: int = 0, **options: Any) -> list[Replacement]:
     return select(members, ratings, ARITIES, generator=np.random.default_rng(seed), **({"step": 100} | options))
 
 
@@ -128,6 +129,19 @@ def test_parents_and_operators_are_uniform() -> None:
             abs(count / counts.total() - share) < 4 * (share * (1 - share) / counts.total()) ** 0.5
             for count in counts.values()
         )
+
+
+def test_operators_are_drawn_as_often_as_their_weights_say() -> None:
+    members, ratings = league(4, 4)
+    weights = {"svd_perturb": 3.0, "full_gaussian": 1.0, "layer_select": 0.1}
+    plans = [x for seed in range(400) for x in plan(members, ratings, seed, crossover_probability=0.5, weights=weights)]
+    counts = Counter(x.operator for x in plans)
+    mutants = counts["svd_perturb"] + counts["full_gaussian"]
+    assert abs(counts["svd_perturb"] / mutants - 0.75) < 4 * (0.75 * 0.25 / mutants) ** 0.5
+    assert abs(mutants / counts.total() - 0.5) < 4 * (0.25 / counts.total()) ** 0.5, "weights are among equal arity"
+    for bad in ({"svd_perturb": 1.0}, weights | {"svd_perturb": 0.0}, weights | {"svd_perturb": math.inf}):
+        with pytest.raises(ValueError, match="`weights`"):
+            plan(members, ratings, weights=bad)
 
 
 def test_operators_of_one_kind_are_always_used() -> None:

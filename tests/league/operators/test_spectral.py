@@ -162,6 +162,17 @@ def test_float32_loses_no_more_than_float32(seed: int, lora_rank: int, decades: 
 
 
 @FEW
+@given(SEEDS, st.floats(-9, 9))
+def test_it_does_not_matter_how_a_components_size_is_shared_out(seed: int, decades: float) -> None:
+    """Rows of A differ by up to nine decades, columns of B by as many the other way; QR in float32 does no better."""
+    a, b = factors(seed, 2, 64, 48, 6)
+    sizes = torch.logspace(0, decades, 6, dtype=torch.float64)
+    a, b = (a * sizes[:, None]).float(), (b / sizes).float()
+    lost = (multiplied(thin_svd(a, b)).double() - b.double() @ a.double()).norm(dim=(1, 2))
+    assert (lost < 1e-6 * (b.double() @ a.double()).norm(dim=(1, 2))).all()
+
+
+@FEW
 @given(SEEDS)
 def test_truncation_in_float32_loses_the_discarded_singular_values(seed: int) -> None:
     first, second = factors(seed, 2, 90, 80, 3), factors(seed + 1, 2, 90, 80, 3)
