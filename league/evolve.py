@@ -1,13 +1,14 @@
 """One operator on PEFT folders from anywhere: `python -m league.evolve svd_mix adapters/a adapters/b --out child`.
 
-Owns the way from flags to a folder in the format of PEFT, with `lineage.json` beside the weights, and
-the exit status: 0 done, 1 the disk failed, 2 something the user has to change. Owns no arithmetic (`operators`) and no
-format (`populora_agents.lora`). No league is run.
+Owns the way from flags to a folder in the format of PEFT, with `lineage.json` beside the weights, and the exit status:
+0 done, 1 the disk failed, 2 something the user has to change. Owns no arithmetic (`operators`) and no format
+(`populora_agents.lora`). No league is run.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shutil
 import sys
@@ -22,7 +23,7 @@ import torch
 from league.display import complain, tell
 from league.lineage import LINEAGE_FILE, file_record
 from league.machine import prepare_torch
-from league.operators import OPERATORS, apply, find_operator
+from league.operators import OPERATORS, Operator, apply, check_parents, find_operator
 from populora_agents.config import LoraConfig
 from populora_agents.lora import CONFIG_FILE, WEIGHTS_FILE, Adapter, adapter_sha256, load_adapter, save_adapter
 
@@ -39,6 +40,8 @@ class Source:
     config: LoraConfig
     fields: Mapping[str, Any]
     """All of its `adapter_config.json`."""
+    sha256: str
+    """Of its file of weights, as it lies there."""
 
 
 def evolve(
@@ -76,21 +79,16 @@ def evolve(
         raise ValueError(f"`seed` must be in [0, 2**63), got {seed!r}")
     defaults = find_operator(operator).parameters
     parents = [_load(folder) for folder in folders]
-    _check_settings(parents, base)
-    child = apply(
-        operator,
-        [parent.adapter for parent in parents],
-        torch.Generator().manual_seed(seed),
-        parameters,
-        scalings=[parent.config.alpha / parent.config.lora_rank for parent in parents],
-    )
+    _check_fit(parents, base)
+    generator = torch.Generator().manual_seed(seed)
+    child = apply(operator, [parent.adapter for parent in parents], generator, parameters)
     fields = {**parents[0].fields, "inference_mode": True}
     if base is not None:
         fields["base_model_name_or_path"] = base
     config = parents[0].config
     record = file_record(
         operator,
-        [(parent.folder, adapter_sha256(parent.adapter, parent.config)) for parent in parents],
+        [(parent.folder, parent.sha256) for parent in parents],
         parameters={**defaults, **(parameters or {})},
         seed=seed,
         adapter_sha256=adapter_sha256(child, config),
@@ -100,16 +98,21 @@ def evolve(
 
 
 def _load(folder: str) -> Source:
-    adapter, config = load_adapter(folder)
+    try:
+        adapter, config = load_adapter(folder)
+    except ValueError as error:
+        # Not every message names the folder, and of two parents one has to know which.
+        raise ValueError(str(error) if folder in str(error) else f"{folder}: {error}") from error
     fields = json.loads((Path(folder) / CONFIG_FILE).read_text(encoding="utf-8"))
-    return Source(folder=folder, adapter=adapter, config=config, fields=fields)
+    sha256 = hashlib.sha256((Path(folder) / WEIGHTS_FILE).read_bytes()).hexdigest()
+    return Source(folder=folder, adapter=adapter, config=config, fields=fields, sha256=sha256)
 
 
-def _check_settings(parents: Sequence[Source], base: str | None) -> None:
-    """Check what the operators cannot see: base, rank and alpha as the files say them."""
+def _check_fit(parents: Sequence[Source], base: str | None) -> None:
+    """Check base, rank and alpha as the files say them, then the factors."""
     for parent in parents[1:]:
         for what, mine, first in (
-            ("base", base or parent.fields.get("base_model_name_or_path"), base or _base(parents[0])),
+            ("base", base or _base(parent), base or _base(parents[0])),
             ("rank", parent.config.lora_rank, parents[0].config.lora_rank),
             ("alpha", parent.config.alpha, parents[0].config.alpha),
         ):
@@ -118,6 +121,11 @@ def _check_settings(parents: Sequence[Source], base: str | None) -> None:
                 raise ValueError(
                     f"parents differ in {what}: {parents[0].folder} has {first!r}, {parent.folder} has {mine!r}{hint}"
                 )
+    try:
+        check_parents([parent.adapter for parent in parents])
+    except ValueError as error:
+        named = ", ".join(f"parent {place} is {parent.folder}" for place, parent in enumerate(parents))
+        raise ValueError(f"{error} ({named})") from error
 
 
 def _base(parent: Source) -> Any:
@@ -164,47 +172,86 @@ class _Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (--help explains the flags)")
 
 
+class _List(argparse.Action):
+    """`--list`: prints the operators and ends, whatever else is said."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print and end."""
+        for line in _listing().splitlines():
+            tell(line)
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m league.evolve",
-        description="Make a child of one or two LoRA adapters in PEFT folders, in an adapter of the same rank.",
-        epilog="operators and their parameters:\n" + _listing(),
+        description="Make a child of one or two LoRA adapters in PEFT folders. It has their rank, modules and\n"
+        "scaling, and lies in a PEFT folder too, with lineage.json beside the weights.",
+        epilog=f"operators, their parents and parameters:\n{_listing()}\n\n{_EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("operator", metavar="OP", help="a name from below, or package.module:function")
     parser.add_argument("parents", metavar="PARENT", nargs="+", help="PEFT folder; of two, the better one first")
     parser.add_argument("--out", metavar="DIR", required=True, help="folder of the child; must not exist, or be empty")
     parser.add_argument("--seed", metavar="N", type=int, required=True, help="of all that is drawn, >= 0")
-    parser.add_argument(
-        "--set", metavar="NAME=VALUE", nargs="+", default=[], help="parameters that differ from the defaults"
-    )
+    parser.add_argument("--list", action=_List, nargs=0, help="print the operators with their parameters, and end")
     parser.add_argument("--base", metavar="NAME", help="base of all parents, where their files name it differently")
     parser.add_argument("--overwrite", action="store_true", help="replace an adapter that lies at --out")
     parser.add_argument("--json", action="store_true", help="print the lineage record as one JSON object")
+    group = parser.add_argument_group("parameters of the operators, where they shall differ from the defaults")
+    group.add_argument(
+        "--param",
+        metavar="NAME=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="any, also of an operator of your own",
+    )
+    for name, owners in _owners().items():
+        group.add_argument(f"--{name}", metavar="X", type=float, dest=f"parameter_{name}", help=f"of {owners}")
     return parser
 
 
-def _listing() -> str:
-    lines = []
+_EXAMPLES = """for example:
+  python -m league.evolve svd_perturb adapters/a --out adapters/child --seed 0 --epsilon 0.05
+  python -m league.evolve extrapolate adapters/better adapters/worse --out adapters/child --seed 0 --high 1.2
+  python -m league.evolve mine:halve adapters/a --out adapters/child --seed 0 --param factor=0.9"""
+
+
+def _owners() -> dict[str, str]:
+    """Return each parameter of the table, and the operators that have it with their defaults."""
+    owners: dict[str, list[str]] = {}
     for operator in OPERATORS.values():
-        defaults = " ".join(f"{name}={value:g}" for name, value in operator.parameters.items())
-        parents = "PARENT" if operator.arity == 1 else "PARENT PARENT"
-        first = (operator.function.__doc__ or "").partition("\n")[0]
-        lines.append(f"  {operator.name} {parents}  {defaults}".rstrip() + f"\n      {first}")
-    return "\n".join(lines)
+        for name, value in operator.parameters.items():
+            owners.setdefault(name, []).append(f"{operator.name} ({value:g})")
+    return {name: ", ".join(owners[name]) for name in sorted(owners)}
 
 
-def _settings(texts: Sequence[str]) -> dict[str, float]:
-    settings: dict[str, float] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
+def _listing() -> str:
+    return "\n".join(_line(operator) for operator in OPERATORS.values())
+
+
+def _line(operator: Operator) -> str:
+    defaults = " ".join(f"{name}={value:g}" for name, value in operator.parameters.items())
+    parents = "PARENT" if operator.arity == 1 else "PARENT PARENT"
+    first = (operator.function.__doc__ or "").partition("\n")[0]
+    return f"  {operator.name} {parents}  {defaults}".rstrip() + f"\n      {first}"
+
+
+def _parameters(given: argparse.Namespace) -> dict[str, float]:
+    """Return the parameters that were given, as flags or as NAME=VALUE."""
+    flags = {name: getattr(given, f"parameter_{name}") for name in _owners()}
+    parameters: dict[str, float] = {name: value for name, value in flags.items() if value is not None}
+    for text in given.param:
+        name, _, value = text.partition("=")
         try:
-            settings[name] = float(value)
+            number = float(value)
         except ValueError as error:
-            raise ValueError(f"--set takes NAME=VALUE with a number, got {text!r}") from error
-        if not equals or not name:
-            raise ValueError(f"--set takes NAME=VALUE with a number, got {text!r}")
-    return settings
+            raise ValueError(f"--param takes NAME=VALUE with a number, got {text!r}") from error
+        if not name or name in parameters:
+            raise ValueError(f"--param takes NAME=VALUE, each name once, got {text!r}")
+        parameters[name] = number
+    return parameters
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -217,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given.parents,
             given.out,
             seed=given.seed,
-            parameters=_settings(given.set),
+            parameters=_parameters(given),
             base=given.base,
             overwrite=given.overwrite,
         )

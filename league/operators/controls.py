@@ -11,16 +11,19 @@ from populora_agents.lora import Adapter
 
 @torch.no_grad()
 def copy_parent(parent: Adapter, *, generator: torch.Generator) -> Adapter:  # noqa: ARG001
-    """Return the parent bit for bit, in memory of its own (docs/paper.md, Controls). `generator` is not used."""
+    """Return the parent bit for bit, in memory of its own.
+
+    Source: docs/paper.md, Controls. `generator` is not used.
+    """
     return {name: copied(factors) for name, factors in parent.items()}
 
 
 @torch.no_grad()
 def linear_0_5(first: Adapter, second: Adapter, *, generator: torch.Generator) -> Adapter:
-    """Return the nearest delta of rank r to the mean of the parents' deltas (docs/paper.md, Controls).
+    """Return the nearest delta of rank r to the mean of the parents' deltas.
 
     Delta = (Delta_1 + Delta_2) / 2, of rank up to 2 r, truncated by SVD. Not the mean of the factors, which would add
-    the cross terms B_1 A_2 and B_2 A_1. The order of the parents does not matter.
+    the cross terms B_1 A_2 and B_2 A_1. The order of the parents does not matter. Source: docs/paper.md, Controls.
 
     Args:
         first: Factors of one rank.

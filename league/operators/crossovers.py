@@ -31,7 +31,9 @@ from populora_agents.lora import Adapter
 
 @torch.no_grad()
 def layer_select(first: Adapter, second: Adapter, *, generator: torch.Generator) -> Adapter:
-    """Copy each matrix whole, bit for bit, from a parent drawn with even odds. Source: R.
+    """Copy each matrix whole, bit for bit, from a parent drawn with even odds.
+
+    Source: R.
 
     Args:
         first: Factors of one rank.
