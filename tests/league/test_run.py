@@ -20,14 +20,16 @@ import pytest
 from scripted import save_base
 
 from league.arena import ProgramArena
-from league.config import RunConfig
-from league.operators import OPERATORS
+from league.config import RunConfig, resolve
+from league.operators import OPERATORS, usable
 from league.options import EvolveOptions
-from league.run import UsageError, main, parse
+from league.rules import Breeding
+from league.run import UsageError, main, make_rules, parse
 from league.schemas import SCHEMAS, TIME_COLUMNS
 from league.standings import standings
 from league.storage import RunFolder, committed_steps, read_rows, read_table
 from league.types import Match, Play
+from populora_agents.config import NANO
 from populora_agents.types import DivergedError
 from populora_env.types import Task
 
@@ -111,6 +113,20 @@ def test_flags_are_flat_for_what_people_change_and_every_field_is_reachable() ->
     assert (config.machine.threads, config.learn.adam.beta1, config.game.rewards.scheme) == (1, 0.5, "azr")
     assert (config.ratings.rating_tau, config.verifier.cpu_s) == (0.5, 1.0)
     assert parse([]) == RunConfig()
+
+
+def test_operators_of_ones_own_and_weights_reach_the_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "operators_of_ours.py").write_text("def halve(parent, *, generator, factor=0.5):\n    return parent\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = parse(["--operators", "operators_of_ours:halve", "svd_mix=2", "ties=0.5"])
+    rules = make_rules(resolve(config, NANO, usable(config.evolve.weights)))
+    assert rules.operators == {
+        "operators_of_ours:halve": Breeding(arity=1, parameters={"factor": 0.5}),
+        "svd_mix": Breeding(arity=2, weight=2.0),
+        "ties": Breeding(arity=2, parameters={"density": 0.2}, weight=0.5),
+    }
+    plain = make_rules(resolve(RunConfig(), NANO, usable(())))
+    assert set(plain.operators) == {name for name, operator in OPERATORS.items() if operator.kind == "paper"}
 
 
 def test_help_explains_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
