@@ -1,9 +1,9 @@
 """Operators of two parents, the better one first (docs/paper.md, Operators: S names, R formulas).
 
 Symbols: Delta_i = B_i A_i = U_i S_i V_i^T per adapted matrix of parent i, r its rank. `extrapolate` and `svd_mix` act
-on deltas, `dare` on entries of canonical factors, `layer_select` copies. Linear combinations are formed exactly, at
-rank 2 r, as [w_1 B_1, w_2 B_2] [A_1; A_2], and truncated by SVD. Children are canonical (but for `layer_select`'s),
-each matrix with the geometric mean of its parents' |A| : |B|. All but `dare` give back the delta of two equal parents.
+on deltas, `dare` on entries of S_i^(1/2) V_i^T, `layer_select` copies. Linear combinations are formed exactly, at rank
+2 r, as [w_1 B_1, w_2 B_2] [A_1; A_2], and truncated by SVD. Children are canonical (but for `layer_select`'s), each
+matrix with the geometric mean of its parents' |A| : |B|. All but `dare` give back the delta of two equal parents.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ def svd_mix(first: Adapter, second: Adapter, *, generator: torch.Generator) -> A
 def dare(
     first: Adapter, second: Adapter, *, generator: torch.Generator, drop: float = 0.7, weight: float = 0.5
 ) -> Adapter:
-    """Drop entries of both parents' canonical A at random, scale up the others, and combine the parents.
+    """Drop entries of both parents' A at random, in the singular basis, scale up the others, and combine the parents.
 
     Delta = w Delta'_1 + (1 - w) Delta'_2, Delta'_i = B_i (M_i * A_i) / (1 - drop), M_i a mask of independent entries
     that are 0 with probability `drop`. Unbiased before it is truncated to rank r. Source: DARE (arXiv 2311.03099) and
     R; there the entries of a full delta are dropped, which would have full rank and would have to be formed, so here
-    entries of A in the canonical basis are.
+    entries of S^(1/2) V^T are.
 
     Args:
         first: Factors of one rank.
@@ -138,10 +138,10 @@ def dare(
 
 
 def masked_canonical(a: Tensor, b: Tensor, drop: float, generator: torch.Generator) -> tuple[Tensor, Tall]:
-    """Return canonical factors of B A with entries of A dropped, and B scaled by 1 / (1 - drop) to make up for it.
+    """Return S^(1/2) V^T with entries dropped, and U S^(1/2) / (1 - drop), factors of B A = U S V^T in the mean.
 
-    The mean of the product over masks is B A. The factors are canonical but for how a number is shared out between
-    them, which the product does not show.
+    Not canonical: in the basis of the singular vectors, which decides what a mask takes, and without a balance, which
+    the product does not show.
 
     Args:
         a: float [n, r, d_in].

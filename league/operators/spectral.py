@@ -7,12 +7,14 @@ which therefore drops out). Owns the linear algebra on batches of factors. Owns 
 Factors are defined up to an invertible r x r change of basis only, and so is every dead component (singular value 0):
 nothing here depends on which factors of a delta it was given, beyond rounding. *Canonical* factors have fixed signs,
 singular values shared out between A and B so that the parent's |A| : |B| is kept (Adam's step on a factor is relative
-to its size, so a child of another ratio would learn at another speed), and no component whose column of B and row of A
-are both zero (it would never get a gradient again).
+to its size, so a child of another ratio would learn at another speed), every live component turned evenly into all
+live places (`refactor` says why), and no component whose column of B and row of A are both zero (it would never get a
+gradient again).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -181,9 +183,13 @@ def mean_balance(ratios: list[Tensor]) -> Tensor:
 def refactor(spectrum: Spectrum, ratio: Tensor, fallback: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Return canonical factors (A, B) of U S V^T; the vectors need not be orthonormal.
 
-    A = g S^(1/2) V^T and B = U S^(1/2) / g, with g such that |A| / |B| = `ratio`. A dead component gets a zero column
-    of B and a row of A in a random direction, as long as the live rows are on average: its gradient flows again, and
-    the delta does not know of it. A delta that is zero altogether has B = 0 and A = `fallback`, as a fresh adapter.
+    A = g T S^(1/2) V^T and B = U S^(1/2) T^T / g, with g such that |A| / |B| = `ratio` and T orthogonal (`_turn`): in
+    the basis of the singular vectors Adam, whose steps are about as long in every entry, learns more slowly than in one
+    where each direction lies in all components, as in adapters that grew from random rows of A (docs/operators.md).
+
+    A dead component gets a zero column of B and a row of A in a random direction, as long as the live rows are on
+    average: its gradient flows again, and the delta does not know of it. A delta that is zero altogether has B = 0 and
+    A = `fallback`, as a fresh adapter.
 
     Args:
         spectrum: n deltas of r components.
@@ -197,7 +203,7 @@ def refactor(spectrum: Spectrum, ratio: Tensor, fallback: Tensor, generator: tor
     alive = spectrum.values > 0
     some = alive.any(dim=-1)
     count = alive.sum(dim=-1).clamp(min=1).to(fallback.dtype)
-    root = torch.diag_embed(spectrum.values.sqrt())
+    root = spectrum.values.sqrt()[:, :, None] * _turn(alive, spectrum.values.dtype).mT
     a, b = spectrum.right.times(root).rows(), spectrum.left.times(root).columns()
     # Dead rows of the mean live length make |A| larger by (r / live)^(1/2); the gain allows for it.
     share = (count / alive.shape[-1]).sqrt()
@@ -210,6 +216,23 @@ def refactor(spectrum: Spectrum, ratio: Tensor, fallback: Tensor, generator: tor
         a[~some] = fallback[~some]
         _fill_rows(a, (a == 0).all(dim=-1), torch.full_like(count, FRESH_LENGTH), generator)
     return a, b
+
+
+def _turn(alive: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return orthogonal T [n, r, r] that shares out every live component evenly among all live places.
+
+    On the c live places of a matrix it is the Hartley matrix cas(2 pi j k / c) / c^(1/2), on dead ones the identity.
+    """
+    turns = torch.eye(alive.shape[-1], dtype=dtype, device=alive.device).repeat(len(alive), 1, 1)
+    counts = alive.sum(dim=-1)
+    for count in set(counts.tolist()) - {0}:
+        matrices = (counts == count).nonzero()
+        places = alive[matrices[:, 0]].nonzero()[:, 1].view(-1, count)
+        steps = torch.arange(count, device=alive.device)
+        angles = (2 * math.pi / count) * (torch.outer(steps, steps) % count).to(dtype)
+        hartley = (angles.cos() + angles.sin()) / math.sqrt(count)
+        turns[matrices[:, :, None], places[:, :, None], places[:, None, :]] = hartley
+    return turns
 
 
 def _fill_rows(a: Tensor, where: Tensor, length: Tensor, generator: torch.Generator) -> None:

@@ -92,6 +92,21 @@ def test_refactoring_keeps_the_delta_and_the_balance(
     assert not dead.any()
 
 
+@pytest.mark.parametrize("lora_rank", [1, 2, 3, 4, 7, 32])
+def test_every_live_component_is_shared_out_among_all_live_places(lora_rank: int) -> None:
+    """The coordinates of A's rows in the singular basis are orthogonal, none above twice its even share."""
+    a, b = factors(1, 1, 60, 50, lora_rank + 1)
+    b[:, :, 0] = 0
+    spectrum = thin_svd(a, b)
+    new_a, new_b = refactor(spectrum, torch.ones(1, dtype=torch.float64), a, rng())
+    assert (new_b[0, :, lora_rank] == 0).all(), "the dead component stays by itself"
+    turn = (new_a @ spectrum.right.columns())[0, :lora_rank, :lora_rank] / spectrum.values[0, :lora_rank].sqrt()
+    turn = turn / turn[:, 0].norm()
+    assert torch.allclose(turn @ turn.mT, torch.eye(lora_rank, dtype=torch.float64), atol=1e-10)
+    assert float(turn.square().max()) <= 2 / lora_rank + 1e-12
+    assert torch.allclose(new_b @ new_a, b @ a, atol=1e-11)
+
+
 def test_dead_rows_are_as_long_as_live_ones() -> None:
     a, b = factors(1, 1, 40, 30, 4)
     b[:, :, 3] = 0
