@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -42,6 +42,7 @@ class RunFolder:
         self.path = path
         self.run_id = run_id
         self._saved: dict[str, str] = {}
+        self._state: dict[str, str] = {}
         self._unlock = weakref.finalize(self, os.close, held)
 
     @classmethod
@@ -117,7 +118,7 @@ class RunFolder:
                 self._marker(later).unlink()
                 sync(self.path / COMMITS)
             kept = [number for number in steps if number <= last]
-            parts = {_part(self.path, name, number).parent for name in SCHEMAS for number in kept}
+            parts = {part(self.path, name, number).parent for name in SCHEMAS for number in kept}
             self._keep_only(parts | {self.state_of(last)}, (*SCHEMAS, STATE))
             saved = {name for number in kept for name in json.loads(self._marker(number).read_bytes())["adapters"]}
             adapters = self.path / ADAPTERS
@@ -160,11 +161,11 @@ class RunFolder:
             for name, rows in tables.items():
                 data = _parquet(_without_step(to_table(name, rows, self.run_id), step))
                 if rows:
-                    write(_part(self.path, name, step), data)
+                    write(part(self.path, name, step), data)
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
             append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
-            write(marker, _json({"step": step, "tables": written, "adapters": self._saved}))
-            self._saved = {}
+            write(marker, _json({"step": step, "tables": written, "adapters": self._saved, "state": self._state}))
+            self._saved, self._state = {}, {}
             self._drop_states_before(step)
 
     def _drop_states_before(self, step: int) -> None:
@@ -190,14 +191,14 @@ class RunFolder:
             before = set(folder.rglob("*"))
             yield folder
             sync_all([path for path in [*folder.rglob("*"), folder] if path.is_dir() or path not in before])
-            for path in [path for path in folder.rglob("*") if path.is_file() and path not in before]:
-                self._saved[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+            self._saved |= hashes(folder, [path for path in folder.rglob("*") if path not in before])
 
     @contextmanager
     def state(self, step: int) -> Iterator[Path]:
         """Give a folder to write the state of `step` into; it takes its place at the end.
 
-        The state before goes when `step` is committed, so that the last committed step that had one keeps it.
+        The next commit names its files with their sha256. The state before goes when `step` is committed, so that the
+        last committed step that had one keeps it.
 
         Raises:
             StorageError: The folder cannot be written; the state before stands.
@@ -209,6 +210,7 @@ class RunFolder:
             try:
                 yield draft
                 sync_all([*draft.rglob("*"), draft])
+                self._state = hashes(draft, draft.rglob("*"))
                 draft.rename(final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
@@ -250,7 +252,7 @@ def read_table(run: Path, name: str) -> pa.Table:
         with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
             marker = json.loads((run / COMMITS / f"step={step}.json").read_bytes())
             if name in marker["tables"]:
-                parts.append(_with_step(pq.ParquetFile(_part(run, name, step)).read(), name, step))
+                parts.append(_with_step(pq.ParquetFile(part(run, name, step)).read(), name, step))
     return pa.concat_tables(parts, promote_options="default")
 
 
@@ -279,7 +281,19 @@ def storage_errors(what: str) -> Iterator[None]:
         raise StorageError(f"{what}: {reason}") from error
 
 
-def _part(run: Path, name: str, step: int) -> Path:
+def hashes(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """Return the sha256 of those of the paths that are files, by their names below the folder."""
+    return {str(path.relative_to(folder)): file_sha256(path) for path in paths if path.is_file()}
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file, read a piece at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def part(run: Path, name: str, step: int) -> Path:
+    """Return the file of one step's rows of a table, whether it is there or not."""
     return run / name / f"step={step}" / "part-0.parquet"
 
 
