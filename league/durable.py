@@ -6,21 +6,29 @@ Owns the order of system calls. Owns no names and no formats; those are `storage
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file whole: it is there, durable, once this returns, and what was there before stands until then."""
+    """Write a file whole: it is there, durable, once this returns, and what was there before stands until then.
+
+    What could not be written whole is taken away again: on a full disk it would hold the room that is missing.
+    """
     fresh = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.tmp")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
     sync(path.parent)
     if fresh:
         sync(path.parent.parent)
@@ -32,6 +40,17 @@ def append(path: Path, line: str) -> None:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
+
+
+def hashes(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """Return the sha256 of those of the paths that are files, by their names below the folder."""
+    return {str(path.relative_to(folder)): file_sha256(path) for path in paths if path.is_file()}
+
+
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file, read a piece at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(path: Path) -> None:

@@ -20,11 +20,12 @@ import pyarrow.parquet as pq
 
 from league.config import RunConfig
 from league.config_file import ConfigError, load_config
+from league.durable import file_sha256
 from league.engine import STANDING_FILE
 from league.references import References
 from league.replay import Replay
 from league.schemas import SCHEMA_VERSION, SCHEMAS
-from league.storage import ADAPTERS, COMMITS, CONFIG, METRICS, STATE, VERSIONS, committed_steps, file_sha256, part
+from league.storage import ADAPTERS, COMMITS, CONFIG, METRICS, STATE, VERSIONS, committed_steps, part
 from league.types import Row
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from league.types import Row
-from populora_agents.lora import WEIGHTS_FILE
 
 _OWN_ID = {"problems": "proposal_id", "rollouts": "rollout_id", "matches": "match_id", "lineage": "child_id"}
 """Columns whose values are a row's name, used once in a run."""
@@ -27,7 +26,7 @@ class References:
 
     def __init__(self, adapters: Mapping[str, str]) -> None:
         """Begin before the founding; `adapters` has the sha256 of each file that was saved, by name."""
-        self._adapters = adapters
+        self._saved = {(name.rpartition("/")[0], sha256) for name, sha256 in adapters.items()}
         self._known: dict[str, set[Any]] = {name: set() for name in (*_OWN_ID, "problem_id")}
 
     def step(self, tables: Mapping[str, Sequence[Row]]) -> Iterator[str]:
@@ -54,6 +53,6 @@ class References:
             for parent in row["parents"]:
                 if parent not in self._known["lineage"]:
                     yield f"lineage: parent {parent!r} of {row['child_id']} names nothing"
-            file = f"{row['child_id']}/0/{WEIGHTS_FILE}"
-            if self._adapters.get(file) != row["adapter_sha256"]:
-                yield f"lineage: adapter_sha256 of {row['child_id']} is not that of {file}"
+            first = f"{row['child_id']}/0"
+            if (first, row["adapter_sha256"]) not in self._saved:
+                yield f"lineage: adapter_sha256 of {row['child_id']} is that of no file in {first}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import platform
 import secrets
@@ -39,6 +38,7 @@ from league.storage import (
     RunFolder,
     StorageError,
     committed_steps,
+    read_object,
     read_rows,
     refuse_existing,
 )
@@ -232,12 +232,20 @@ def _play(config: RunConfig, arena: ProgramArena, run: RunFolder) -> None:
         last = run.last_state()
         if last is None:
             run.roll_back(None)
-            league.run()
         else:
             _take_up(league, run, last, config, arena)
             display.note(f"going on after step {last}")
-            league.go_on()
+        try:
+            league.run() if last is None else league.go_on()
+        except StorageError as error:
+            raise StorageError(f"{error}{_way_on(run.path)}") from error
     report(run.path, display, caution=config.evolve.caution)
+
+
+def _way_on(run: Path) -> str:
+    """Return what is said after the disk has failed a run: nothing, if the folder is gone too."""
+    kept = (run / CONFIG).is_file()
+    return f"; committed steps are kept, go on with --resume {shlex.quote(str(run))}" if kept else ""
 
 
 def _take_up(league: League, run: RunFolder, last: int, config: RunConfig, arena: ProgramArena) -> None:
@@ -249,13 +257,14 @@ def _take_up(league: League, run: RunFolder, last: int, config: RunConfig, arena
     steps = known(config.steps)
     if steps < last:
         raise StorageError(f"{str(run.path)!r} has {last} steps already, `--steps` asks for {steps}")
-    base = json.loads((run.path / VERSIONS).read_bytes())["base"]
+    base = read_object(run.path / VERSIONS, "base")["base"]
     if base != arena.base_name:
         raise StorageError(f"{str(run.path)!r} was played on {base!r}, and the base here is {arena.base_name!r}")
     try:
         league.restore(run.path / ADAPTERS, run.state_of(last))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise StorageError(f"cannot go on with {str(run.path)!r} after step {last}: {error}") from error
+    run.check_saved(last, [f"{member.member_id}/{member.version}" for member in league.members])
     run.roll_back(last)
     run.change_config(dump_config(config))
 

@@ -22,7 +22,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from league.durable import append, lock, sync, sync_all, write
+from league.durable import append, file_sha256, hashes, lock, sync, sync_all, write
 from league.schemas import SCHEMAS, empty_table, to_table
 from league.types import Row
 
@@ -39,6 +39,7 @@ class RunFolder:
 
     def __init__(self, path: Path, run_id: str, held: int) -> None:
         """Wrap a folder that `create` made or `reopen` found, and the descriptor of its lock."""
+        self._held = held
         self.path = path
         self.run_id = run_id
         self._saved: dict[str, str] = {}
@@ -78,7 +79,7 @@ class RunFolder:
         with storage_errors(f"cannot open the run folder {str(path)!r}"):
             held = _locked(path)
             try:
-                return cls(path, json.loads((path / VERSIONS).read_bytes())["run_id"], held)
+                return cls(path, read_object(path / VERSIONS, "run_id")["run_id"], held)
             except BaseException:
                 os.close(held)
                 raise
@@ -120,13 +121,38 @@ class RunFolder:
             kept = [number for number in steps if number <= last]
             parts = {part(self.path, name, number).parent for name in SCHEMAS for number in kept}
             self._keep_only(parts | {self.state_of(last)}, (*SCHEMAS, STATE))
-            saved = {name for number in kept for name in json.loads(self._marker(number).read_bytes())["adapters"]}
+            saved = {name for number in kept for name in self._promised(number, ADAPTERS)}
             adapters = self.path / ADAPTERS
             self._keep_only(
                 {(adapters / name).parent for name in saved}, [f"{ADAPTERS}/{m.name}" for m in adapters.glob("*")]
             )
             lines = [json.dumps(line) + "\n" for line in read_metrics(self.path)]
             write(self.path / METRICS, "".join(lines).encode())
+
+    def check_saved(self, step: int, adapters: Iterable[str]) -> None:
+        """Compare what a run goes on with, the state of `step` and adapters (`MEMBER/VERSION`), with what was saved.
+
+        Raises:
+            StorageError: A file is missing or is not the one that was committed.
+        """
+        folders = {f"{ADAPTERS}/{name}" for name in adapters}
+        saved = {
+            f"{ADAPTERS}/{name}": sha256
+            for number in committed_steps(self.path)
+            for name, sha256 in self._promised(number, ADAPTERS).items()
+        }
+        wanted = {name: sha256 for name, sha256 in saved.items() if name.rpartition("/")[0] in folders}
+        state = str(self.state_of(step).relative_to(self.path))
+        wanted |= {f"{state}/{name}": sha256 for name, sha256 in self._promised(step, STATE).items()}
+        for name, sha256 in wanted.items():
+            with storage_errors(f"cannot read {name} in {str(self.path)!r}"):
+                if file_sha256(self.path / name) != sha256:
+                    raise StorageError(f"{name} in {str(self.path)!r} is not the file that was committed")
+
+    def _promised(self, step: int, kind: str) -> dict[str, str]:
+        """Return the files of a kind that the marker of a step names, with their sha256."""
+        promised: dict[str, str] = read_object(self._marker(step)).get(kind, {})
+        return promised
 
     def _keep_only(self, kept: set[Path], folders: Sequence[str]) -> None:
         for folder in folders:
@@ -143,6 +169,19 @@ class RunFolder:
         with storage_errors(f"cannot write to {str(self.path)!r}"):
             write(self.path / CONFIG, config.encode())
 
+    def _check_there(self) -> None:
+        """Raise when the folder has gone: writing would make a new one that holds only the end of the run.
+
+        Raises:
+            StorageError: What lies at the path is not the folder that this process locked.
+        """
+        try:
+            same = os.path.samestat(os.fstat(self._held), (self.path / LOCK).stat())
+        except OSError:
+            same = False
+        if not same:
+            raise StorageError(f"the run folder {str(self.path)!r} is gone: it was moved, removed or its disk is lost")
+
     def _marker(self, step: int) -> Path:
         return self.path / COMMITS / f"step={step}.json"
 
@@ -155,6 +194,7 @@ class RunFolder:
         """
         marker = self._marker(step)
         written: dict[str, dict[str, Any]] = {}
+        self._check_there()
         with storage_errors(f"cannot write step {step} to {str(self.path)!r}"):
             if marker.exists():
                 raise ValueError(f"step {step} was committed before")
@@ -186,6 +226,7 @@ class RunFolder:
             StorageError: The folder cannot be written.
         """
         folder = self.path / ADAPTERS
+        self._check_there()
         with storage_errors(f"cannot write adapters to {str(folder)!r}"):
             folder.mkdir(exist_ok=True)
             before = set(folder.rglob("*"))
@@ -205,6 +246,7 @@ class RunFolder:
         """
         final = self.state_of(step)
         draft = final.with_name(f".step={step}.tmp")
+        self._check_there()
         with storage_errors(f"cannot write the state of step {step} to {str(self.path)!r}"):
             draft.mkdir(parents=True)
             try:
@@ -236,8 +278,8 @@ def committed_steps(run: Path) -> list[int]:
     """
     if not (run / CONFIG).is_file():
         raise StorageError(f"{str(run)!r} is no run folder: it holds no {CONFIG}")
-    names = (path.name for path in (run / COMMITS).glob("step=*.json"))
-    return sorted(int(name.removeprefix("step=").removesuffix(".json")) for name in names)
+    names = (path.name.removeprefix("step=").removesuffix(".json") for path in (run / COMMITS).glob("step=*.json"))
+    return sorted(int(name) for name in names if name.isdecimal())
 
 
 def read_table(run: Path, name: str) -> pa.Table:
@@ -250,8 +292,7 @@ def read_table(run: Path, name: str) -> pa.Table:
     parts = [empty_table(name)]
     for step in committed_steps(run):
         with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
-            marker = json.loads((run / COMMITS / f"step={step}.json").read_bytes())
-            if name in marker["tables"]:
+            if name in read_object(run / COMMITS / f"step={step}.json", "tables")["tables"]:
                 parts.append(_with_step(pq.ParquetFile(part(run, name, step)).read(), name, step))
     return pa.concat_tables(parts, promote_options="default")
 
@@ -266,9 +307,24 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     steps = set(committed_steps(run))
     with storage_errors(f"cannot read {METRICS} in {str(run)!r}"):
         text = (run / METRICS).read_text() if steps else ""
-    # A line that was being written when the power went is the last, and no committed step's.
-    lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        # A line that was being written when the power went is the last, and no committed step's.
+        lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    if not all(isinstance(line, dict) and "step" in line for line in lines):
+        raise StorageError(f"{METRICS} in {str(run)!r} is damaged: it has a line that holds no metrics of a step")
     return [line for line in lines if line["step"] in steps]
+
+
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """Return the JSON object of a file; `keys` must be in it.
+
+    Raises:
+        StorageError: The file is missing or damaged.
+    """
+    with storage_errors(f"cannot read {str(path)!r}"):
+        value = json.loads(path.read_bytes())
+    if not isinstance(value, dict) or not set(keys) <= value.keys():
+        raise StorageError(f"{str(path)!r} is damaged: expected an object with {', '.join(keys) or 'keys'}")
+    return value
 
 
 @contextmanager
@@ -276,20 +332,9 @@ def storage_errors(what: str) -> Iterator[None]:
     """Turn the operating system's and Parquet's errors into a `StorageError` of one line that begins with `what`."""
     try:
         yield
-    except (OSError, pa.ArrowException, json.JSONDecodeError) as error:
+    except (OSError, pa.ArrowException, json.JSONDecodeError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("\n")[0]
         raise StorageError(f"{what}: {reason}") from error
-
-
-def hashes(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
-    """Return the sha256 of those of the paths that are files, by their names below the folder."""
-    return {str(path.relative_to(folder)): file_sha256(path) for path in paths if path.is_file()}
-
-
-def file_sha256(path: Path) -> str:
-    """Return the sha256 of a file, read a piece at a time."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def part(run: Path, name: str, step: int) -> Path:

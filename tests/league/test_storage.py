@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +129,91 @@ def test_a_place_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> Non
         make_run(tmp_path / "file" / "run")
 
 
-def test_a_lost_run_folder_is_one_clear_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("there_now", ["nothing", "file", "folder", "another run"])
+def test_a_lost_run_folder_is_one_clear_line_and_none_is_made_in_its_place(tmp_path: Path, there_now: str) -> None:
     run = make_run(tmp_path / "run")
     run.path.rename(tmp_path / "gone")
-    (tmp_path / "run").write_text("")
-    with pytest.raises(StorageError, match="cannot write step 0"):
-        run.commit(0, {"ratings": [rating(0)]}, {})
+    if there_now == "file":
+        (tmp_path / "run").write_text("")
+    elif there_now == "folder":
+        (tmp_path / "run").mkdir()
+    elif there_now == "another run":
+        make_run(tmp_path / "run").close()
+    before = listing(tmp_path)
+    for write in (
+        lambda: run.commit(0, {"ratings": [rating(0)]}, {}),
+        lambda: run.adapters().__enter__(),
+        lambda: run.state(0).__enter__(),
+    ):
+        with pytest.raises(StorageError, match=r"run folder .* is gone"):
+            write()
+    assert listing(tmp_path) == before
+
+
+def test_a_bound_on_the_size_of_files_is_one_clear_line_and_earlier_steps_stand(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    before = listing(run.path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(StorageError, match=r"cannot write step 1 to .*: File too large"):
+            run.commit(1, {"ratings": [rating(1)]}, {})
+        with pytest.raises(StorageError, match=r"cannot write adapters .*: File too large"), run.adapters() as folder:
+            save(folder / "a" / "0", b"w" * 2000)
+        with pytest.raises(StorageError, match=r"cannot write the state .*: File too large"), run.state(1) as folder:
+            save(folder, b"w" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert listing(run.path).items() >= before.items()
+    assert committed_steps(run.path) == [0]
+    run.roll_back(0)
+    assert listing(run.path) == before
+    run.commit(1, {"ratings": [rating(1)]}, {})
+    assert [row["step"] for row in read_rows(run.path, "ratings")] == [0, 1]
+
+
+@pytest.mark.parametrize("junk", [b"", b"\xff\xfe", b"{", b"{}", b"[]", b"null", b'"x"'])
+@pytest.mark.parametrize("file", ["versions.json", "commits/step=0.json"])
+def test_a_damaged_file_is_one_clear_line(tmp_path: Path, file: str, junk: bytes) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    run.close()
+    (run.path / file).write_bytes(junk)
+    read = RunFolder.reopen if file == "versions.json" else read_rating_table
+    with pytest.raises(StorageError, match=Path(file).name) as caught:
+        read(run.path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("junk", [b"\xff\xfe\n", b"{\n", b"{}\n", b"[]\n", b"null\n"])
+def test_damaged_metrics_are_one_clear_line(tmp_path: Path, junk: bytes) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {}, {})
+    (run.path / "metrics.jsonl").write_bytes(junk)
+    with pytest.raises(StorageError, match=r"metrics\.jsonl"):
+        read_metrics(run.path)
+
+
+def test_what_a_run_goes_on_with_is_held_against_what_was_saved(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    with run.adapters() as folder:
+        save(folder / "a" / "0", b"first")
+        save(folder / "b" / "0", b"other")
+    with run.state(0) as folder:
+        save(folder, b"state")
+    run.commit(0, {}, {})
+    run.check_saved(0, ["a/0"])
+    save(run.path / "adapters" / "b" / "0", b"damaged")
+    run.check_saved(0, ["a/0"])
+    with pytest.raises(StorageError, match=r"adapters/b/0/w in .* is not the file that was committed"):
+        run.check_saved(0, ["b/0"])
+    save(run.path / "state" / "step=0", b"damaged")
+    with pytest.raises(StorageError, match=r"state/step=0/w in .* is not the file"):
+        run.check_saved(0, [])
+    (run.path / "adapters" / "a" / "0" / "w").unlink()
+    with pytest.raises(StorageError, match=r"cannot read adapters/a/0/w in .*: No such file"):
+        run.check_saved(0, ["a/0"])
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 nonsense"])
@@ -244,6 +324,10 @@ def test_without_a_state_there_is_no_going_on(tmp_path: Path) -> None:
     run.commit(0, {}, {})
     with pytest.raises(StorageError, match="no state of a committed step"):
         run.last_state()
+
+
+def read_rating_table(run: Path) -> Any:
+    return read_table(run, "ratings")
 
 
 def save(folder: Path, data: bytes) -> None:
