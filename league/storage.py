@@ -282,18 +282,29 @@ def committed_steps(run: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def read_table(run: Path, name: str) -> pa.Table:
+def read_table(run: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the rows of one table, of committed steps only, in the order of steps and, within, as written.
+
+    Args:
+        run: A run folder.
+        name: Of the table.
+        columns: Those wanted, in this order; None is all.
 
     Raises:
         StorageError: No run folder, or a file of a committed step that is missing or damaged.
-        ValueError: There is no such table.
+        ValueError: There is no such table or column.
     """
     parts = [empty_table(name)]
+    wanted = parts[0].column_names if columns is None else list(columns)
+    if unknown := sorted(set(wanted) - set(parts[0].column_names)):
+        raise ValueError(f"table {name!r} has no column {unknown!r}, its columns are {parts[0].column_names!r}")
+    parts = [parts[0].select(wanted)]
+    stored = [column for column in wanted if column != "step"]
     for step in committed_steps(run):
         with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
             if name in read_object(run / COMMITS / f"step={step}.json", "tables")["tables"]:
-                parts.append(_with_step(pq.ParquetFile(part(run, name, step)).read(), name, step))
+                file = pq.ParquetFile(part(run, name, step))
+                parts.append(_with_step(file.read(columns=stored), name, step, file.metadata.num_rows).select(wanted))
     return pa.concat_tables(parts, promote_options="default")
 
 
@@ -349,11 +360,10 @@ def _without_step(table: pa.Table, step: int) -> pa.Table:
     return table.drop_columns(["step"])
 
 
-def _with_step(table: pa.Table, name: str, step: int) -> pa.Table:
-    schema = SCHEMAS[name]
-    field = schema.field("step")
-    steps = pa.array([step] * table.num_rows, type=field.type)
-    return table.append_column(field, steps).select(schema.names)
+def _with_step(table: pa.Table, name: str, step: int, rows: int) -> pa.Table:
+    field = SCHEMAS[name].field("step")
+    steps = pa.array([step] * rows, type=field.type)
+    return table.append_column(field, steps) if table.num_columns else pa.table([steps], schema=pa.schema([field]))
 
 
 def _parquet(table: pa.Table) -> bytes:
