@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from league.types import Row, Side
 from populora_env.source import SourceError, normalise, parse_program
@@ -41,6 +42,7 @@ def step_metrics(problems: Sequence[Row], rollouts: Sequence[Row]) -> dict[str, 
     return metrics
 
 
+@lru_cache(maxsize=4096)
 def template(program: str) -> str:
     """Return what is left of a program when every constant is masked by its type, signs included.
 

@@ -136,9 +136,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
 
 def storable(text: str) -> str:
     r"""Return `text` as valid UTF-8 without NUL: lone surrogates become `\ud800`, NULs `\x00`, spelt out."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    if not text.isascii():
         text = text.encode(errors="backslashreplace").decode()
     return text.replace("\0", r"\x00")
 
@@ -164,20 +162,27 @@ def to_table(name: str, rows: Sequence[Row], run_id: str) -> pa.Table:
     schema = SCHEMAS.get(name)
     if schema is None:
         raise ValueError(f"`name` must be one of {sorted(SCHEMAS)}, got {name!r}")
-    columns: dict[str, list[Any]] = {field.name: [] for field in schema}
+    known = set(schema.names)
     for row in rows:
-        if unknown := row.keys() - columns.keys():
-            raise ValueError(f"table {name!r} has no column {sorted(unknown)!r}")
-        for column, values in columns.items():
-            values.append(run_id if column == "run_id" else clean(row.get(column)))
+        if not row.keys() <= known:
+            raise ValueError(f"table {name!r} has no column {sorted(row.keys() - known)!r}")
+    columns: dict[str, list[Any]] = {}
     for field in schema:
-        if not field.nullable and any(value is None for value in columns[field.name]):
+        values = [run_id] * len(rows) if field.name == "run_id" else [row.get(field.name) for row in rows]
+        if not field.nullable and None in values:
             raise ValueError(f"column {field.name!r} of table {name!r} must not be empty")
+        columns[field.name] = list(map(clean, values)) if _holds_text(field.type) else values
     try:
         arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise ValueError(f"rows of table {name!r} do not fit its schema: {error}") from error
     return cast(pa.Table, pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    """Return whether values of a type have text in them, however deep."""
+    inside = [kind.field(place).type for place in range(kind.num_fields)]
+    return pa.types.is_string(kind) or any(map(_holds_text, inside))
 
 
 def empty_table(name: str) -> pa.Table:

@@ -12,6 +12,7 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 MAX_SOURCE_CHARS = 16_384
@@ -44,7 +45,7 @@ def quiet_parser() -> Iterator[None]:
 
 def is_plain_text(text: str) -> bool:
     """Return whether `text` can be stored as it is: no NUL and no lone surrogate."""
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text))
 
 
 def parse_program(source: str) -> ast.Module:
@@ -81,6 +82,7 @@ def read_program(source: str) -> tuple[ast.Module, Nodes]:
     raise SourceError(f"program is nested deeper than {MAX_DEPTH}")
 
 
+@lru_cache(maxsize=4096)
 def normalise(source: str) -> str:
     """Return the normal form of a program: no comments, no docstrings, one spelling for one syntax tree.
 
