@@ -25,7 +25,7 @@ from league.engine import STANDING_FILE
 from league.references import References
 from league.replay import Replay
 from league.schemas import SCHEMA_VERSION, SCHEMAS
-from league.storage import ADAPTERS, COMMITS, CONFIG, METRICS, STATE, VERSIONS, committed_steps, part
+from league.storage import ADAPTERS, COMMITS, CONFIG, METRICS, STATE, VERSIONS, committed_steps, kept_adapters, part
 from league.types import Row
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -78,8 +78,16 @@ def check_run(run: Path) -> list[Check]:
     if tables.faults or commits.faults:
         _skip(references, "commits or tables are damaged")
         _skip(ratings, "commits or tables are damaged")
-    adapters = _files(ADAPTERS, run, {f"{ADAPTERS}/{name}": sha256 for name, sha256 in saved.items()})
-    return [settings, commits, tables, adapters, _state(run, markers), references, ratings, _metrics(run, steps)]
+    adapters = {f"{ADAPTERS}/{name}": sha256 for name, sha256 in saved.items()}
+    if config is not None and config.machine.retention is not None and not (tables.faults or commits.faults):
+        stay = {f"{ADAPTERS}/{name}" for name in kept_adapters(run, config.machine.retention)}
+        adapters = {
+            name: sha256
+            for name, sha256 in adapters.items()
+            if name.rpartition("/")[0] in stay or (run / name).is_file()
+        }
+    weights, state, metrics = _files(ADAPTERS, run, adapters), _state(run, markers), _metrics(run, steps)
+    return [settings, commits, tables, weights, state, references, ratings, metrics]
 
 
 def _skip(check: Check, why: str) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args
 
 import tyro
 
+from league.retention import Retention
 from populora_agents.config import AdamConfig, EstimatorName, LengthHandling
 from populora_env.config import RewardConfig, StyleName
 
@@ -230,6 +231,19 @@ class MachineOptions:
     save_every: int = 5
     """Steps between two savings of adapters and optimiser, >= 1; newborn and last adapters are always saved."""
 
+    keep_adapters: Annotated[str, tyro.conf.arg(metavar="all|N")] = "all"
+    """Saved adapters kept of each member: all, or the N newest (>= 1) beside its first and those it had as a parent."""
+    keep_every: int = 0
+    """Keep also those that were saved in steps that this divides, >= 0; 0 is none."""
+
     def __post_init__(self) -> None:
         """Check the ranges."""
-        at_least(self, threads=0, save_every=1)
+        at_least(self, threads=0, save_every=1, keep_every=0)
+        if self.keep_adapters != "all" and not (self.keep_adapters.isdecimal() and int(self.keep_adapters)):
+            raise ValueError(f"`keep_adapters` must be all or a number of at least 1, got {self.keep_adapters!r}")
+
+    @property
+    def retention(self) -> Retention | None:
+        """Which adapters stay; None is all."""
+        newest = self.keep_adapters
+        return None if newest == "all" else Retention(newest=int(newest), every=self.keep_every)

@@ -196,6 +196,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
                 run = RunFolder.create(out, run_id=run_id, config=dump_config(config), versions=versions)
             else:
                 run = RunFolder.reopen(out)
+            run.retention = config.machine.retention
             with contextlib.closing(run):
                 _play(config, arena, run)
         except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from league.types import Row
 
@@ -188,3 +189,24 @@ def _holds_text(kind: pa.DataType) -> bool:
 def empty_table(name: str) -> pa.Table:
     """Return the named table without rows."""
     return to_table(name, (), "")
+
+
+def without_step(table: pa.Table, step: int) -> pa.Table:
+    """Drop the column that the folder's name `step=N` says; readers of partitioned tables put it back."""
+    if other := set(table["step"].to_pylist()) - {step}:
+        raise ValueError(f"rows of step {step} must name that step, got {sorted(other)!r}")
+    return table.drop_columns(["step"])
+
+
+def with_step(table: pa.Table, name: str, step: int, rows: int) -> pa.Table:
+    """Add the column that the folder's name says, last; `rows` counts also where no other column was read."""
+    field = SCHEMAS[name].field("step")
+    steps = pa.array([step] * rows, type=field.type)
+    return table.append_column(field, steps) if table.num_columns else pa.table([steps], schema=pa.schema([field]))
+
+
+def to_parquet(table: pa.Table) -> bytes:
+    """Return the bytes of the Parquet file of a table."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return cast(bytes, sink.getvalue().to_pybytes())

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from league.durable import append, file_sha256, hashes, lock, sync, sync_all, write
-from league.schemas import SCHEMAS, empty_table, to_table
+from league.retention import Retention, kept
+from league.schemas import SCHEMAS, empty_table, to_parquet, to_table, with_step, without_step
 from league.types import Row
 
 CONFIG, VERSIONS, METRICS, COMMITS = "config.yaml", "versions.json", "metrics.jsonl", "commits"
@@ -36,6 +37,9 @@ class StorageError(RuntimeError):
 
 class RunFolder:
     """A run folder that this process writes; a lock keeps other processes from it until this object is closed."""
+
+    retention: Retention | None = None
+    """Which adapters stay; None is all."""
 
     def __init__(self, path: Path, run_id: str, held: int) -> None:
         """Wrap a folder that `create` made or `reopen` found, and the descriptor of its lock."""
@@ -199,22 +203,26 @@ class RunFolder:
             if marker.exists():
                 raise ValueError(f"step {step} was committed before")
             for name, rows in tables.items():
-                data = _parquet(_without_step(to_table(name, rows, self.run_id), step))
+                data = to_parquet(without_step(to_table(name, rows, self.run_id), step))
                 if rows:
                     write(part(self.path, name, step), data)
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
             append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
             write(marker, _json({"step": step, "tables": written, "adapters": self._saved, "state": self._state}))
             self._saved, self._state = {}, {}
-            self._drop_states_before(step)
+            if self.state_of(step).is_dir():
+                self._drop_older(step)
 
-    def _drop_states_before(self, step: int) -> None:
-        """Remove the states that the one of this step replaces, if there is one."""
-        if self.state_of(step).is_dir():
-            for older in (self.path / STATE).iterdir():
-                if older != self.state_of(step):
-                    # What cannot be removed takes room but misleads nobody: the step is committed.
-                    shutil.rmtree(older, ignore_errors=True)
+    def _drop_older(self, step: int) -> None:
+        """Remove what a committed step with a state makes superfluous: older states, adapters that need not stay."""
+        dropped = [older for older in (self.path / STATE).iterdir() if older != self.state_of(step)]
+        if self.retention is not None:
+            stay = kept_adapters(self.path, self.retention)
+            adapters = self.path / ADAPTERS
+            dropped += [path for path in adapters.glob("*/*") if str(path.relative_to(adapters)) not in stay]
+        for path in dropped:
+            # What cannot be removed takes room but misleads nobody: the step is committed.
+            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def adapters(self) -> Iterator[Path]:
@@ -231,8 +239,9 @@ class RunFolder:
             folder.mkdir(exist_ok=True)
             before = set(folder.rglob("*"))
             yield folder
-            sync_all([path for path in [*folder.rglob("*"), folder] if path.is_dir() or path not in before])
-            self._saved |= hashes(folder, [path for path in folder.rglob("*") if path not in before])
+            fresh = [path for path in folder.rglob("*") if path not in before]
+            sync_all([*{*fresh, *(path.parent for path in fresh), folder}])
+            self._saved |= hashes(folder, fresh)
 
     @contextmanager
     def state(self, step: int) -> Iterator[Path]:
@@ -304,7 +313,7 @@ def read_table(run: Path, name: str, columns: Sequence[str] | None = None) -> pa
         with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
             if name in read_object(run / COMMITS / f"step={step}.json", "tables")["tables"]:
                 file = pq.ParquetFile(part(run, name, step))
-                parts.append(_with_step(file.read(columns=stored), name, step, file.metadata.num_rows).select(wanted))
+                parts.append(with_step(file.read(columns=stored), name, step, file.metadata.num_rows).select(wanted))
     return pa.concat_tables(parts, promote_options="default")
 
 
@@ -323,6 +332,18 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     if not all(isinstance(line, dict) and "step" in line for line in lines):
         raise StorageError(f"{METRICS} in {str(run)!r} is damaged: it has a line that holds no metrics of a step")
     return [line for line in lines if line["step"] in steps]
+
+
+def kept_adapters(run: Path, retention: Retention) -> set[str]:
+    """Return which adapters of a run must be there, as `MEMBER/VERSION`, by what its committed steps saved.
+
+    Raises:
+        StorageError: A marker or the lineage cannot be read.
+    """
+    markers = {step: read_object(run / COMMITS / f"step={step}.json", ADAPTERS) for step in committed_steps(run)}
+    saved = {step: {name.rpartition("/")[0] for name in marker[ADAPTERS]} for step, marker in markers.items()}
+    births = [(row["step"], row["parents"]) for row in read_rows(run, "lineage")]
+    return kept(saved, births, retention)
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:
@@ -351,25 +372,6 @@ def storage_errors(what: str) -> Iterator[None]:
 def part(run: Path, name: str, step: int) -> Path:
     """Return the file of one step's rows of a table, whether it is there or not."""
     return run / name / f"step={step}" / "part-0.parquet"
-
-
-def _without_step(table: pa.Table, step: int) -> pa.Table:
-    """Drop the column that the folder's name `step=N` says; readers of partitioned tables put it back."""
-    if other := set(table["step"].to_pylist()) - {step}:
-        raise ValueError(f"rows of step {step} must name that step, got {sorted(other)!r}")
-    return table.drop_columns(["step"])
-
-
-def _with_step(table: pa.Table, name: str, step: int, rows: int) -> pa.Table:
-    field = SCHEMAS[name].field("step")
-    steps = pa.array([step] * rows, type=field.type)
-    return table.append_column(field, steps) if table.num_columns else pa.table([steps], schema=pa.schema([field]))
-
-
-def _parquet(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return cast(bytes, sink.getvalue().to_pybytes())
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
