@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from populora_env.installation import require
+
 if TYPE_CHECKING:
     from league.loading import load
 
 __all__ = ["load"]
+
+require(
+    "league",
+    ("peft", "pyarrow", "rich", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "tyro", "yaml"),
+)
 
 
 def __getattr__(name: str) -> Any:

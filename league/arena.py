@@ -35,7 +35,7 @@ from league.rows import problem_row, rollout_rows
 from league.types import Match, MatchResult, Member, Play, Row, Side
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
-from populora_agents.lora import Adapter, adapter_sha256, fresh_adapter, load_adapter, save_adapter
+from populora_agents.lora import Adapter, adapter_sha256, check_rank, fresh_adapter, load_adapter, save_adapter
 from populora_agents.prompting import PromptEncoder
 from populora_agents.stack import AdapterStack
 from populora_agents.types import Backend, Rollout, UpdateReport
@@ -98,6 +98,7 @@ class ProgramArena:
             stop=get_style(self._game.style).stop,
         )
         self._lora = lora_config(config)
+        check_rank(base.model, self._lora)
         self._stack = AdapterStack(base.model, self._lora, config.teachers + config.students)
         self._slots: dict[str, tuple[int, int]] = {}
         self._backend = TorchBackend(base, self._stack, self._slots) if backend is None else backend

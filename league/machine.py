@@ -12,6 +12,8 @@ import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 1 << 30
+_MOST_THREADS = 64
+"""That may be asked for on any machine: more than there are cores gives the numbers of a run on a larger one."""
 
 
 def prepare_torch(threads: int) -> int:
@@ -22,7 +24,13 @@ def prepare_torch(threads: int) -> int:
 
     Args:
         threads: 0 takes all the cores this process may use.
+
+    Raises:
+        ValueError: More threads than make sense here.
     """
+    cores = os.cpu_count() or 1
+    if threads > (most := max(_MOST_THREADS, cores)):
+        raise ValueError(f"`threads` must be at most {most} on this machine of {cores} cores, got {threads}")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
 

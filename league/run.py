@@ -171,7 +171,10 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
     out = resumed or Path(config.out or Path("runs") / _default_name(config, run_id))
     if resumed is None:
         refuse_existing(out)
-    config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
+    try:
+        config = replace(config, machine=replace(config.machine, threads=prepare_torch(config.machine.threads)))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     import torch  # it takes seconds
 
     from league.arena import make_arena
@@ -258,9 +261,14 @@ def _take_up(league: League, run: RunFolder, last: int, config: RunConfig, arena
     steps = known(config.steps)
     if steps < last:
         raise StorageError(f"{str(run.path)!r} has {last} steps already, `--steps` asks for {steps}")
-    base = read_object(run.path / VERSIONS, "base")["base"]
+    from populora_agents.bases import weights_sha256
+
+    versions = read_object(run.path / VERSIONS, "base")
+    base, weights = versions["base"], versions.get("base_sha256")
     if base != arena.base_name:
         raise StorageError(f"{str(run.path)!r} was played on {base!r}, and the base here is {arena.base_name!r}")
+    if weights is not None and weights != weights_sha256(base):
+        raise StorageError(f"{str(run.path)!r} was played on other weights of {base!r} than those that are there now")
     try:
         league.restore(run.path / ADAPTERS, run.state_of(last))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -318,10 +326,13 @@ def _default_name(config: RunConfig, run_id: str) -> str:
 
 def _versions(config: RunConfig, arena: ProgramArena) -> Mapping[str, Any]:
     """Return what a run's numbers may depend on beside its configuration."""
+    from populora_agents.bases import weights_sha256
+
     return {
         "schema_version": SCHEMA_VERSION,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "base": arena.base_name,
+        "base_sha256": weights_sha256(arena.base_name),
         "sandbox": dict(arena.sandbox_layers),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

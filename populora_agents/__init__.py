@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from populora_env.installation import require
+
 if TYPE_CHECKING:
     from populora_agents.backends.torch import TorchBackend
     from populora_agents.bases import Base, BaseError, load_base
@@ -41,6 +43,8 @@ __all__ = [
     "load_base",
     "save_adapter",
 ]
+
+require("agents", ("peft", "safetensors", "tokenizers", "torch", "transformers"))
 
 _MODULES = {
     "backends.torch": ("TorchBackend",),

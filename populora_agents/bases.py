@@ -6,6 +6,7 @@ code from a model folder is never run.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import re
@@ -94,6 +95,17 @@ def load_base(
         named = model.config.to_dict().get("populora_preset")
         preset = _choose(name, named, tokenizer.chat_template is not None, model.num_parameters())
     return Base(model=model, tokenizer=tokenizer, preset=preset, name=name)
+
+
+def weights_sha256(name: str) -> dict[str, str]:
+    """Return the sha256 of a base's weights, by file, as `sha256sum` gives it; `name` is a loaded base's."""
+    folder = _locate(name) or _cached(name)
+    files = sorted(folder.glob("*.safetensors")) if folder is not None else []
+    found: dict[str, str] = {}
+    for path in files:
+        with path.open("rb") as file:
+            found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 def _choose(name: str, named: object, chats: bool, parameters: int) -> Preset:

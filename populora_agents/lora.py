@@ -78,6 +78,18 @@ def target_modules(model: nn.Module, targets: Iterable[str]) -> dict[str, nn.Lin
     return found
 
 
+def check_rank(model: nn.Module, config: LoraConfig) -> None:
+    """Raise if the rank is larger than that of any matrix it is for: beyond, factors only take memory.
+
+    Raises:
+        ValueError: As said, or a target matches nothing that can be adapted.
+    """
+    most = max(min(linear.weight.shape) for linear in target_modules(model, config.targets).values())
+    if config.lora_rank > most:
+        got = config.lora_rank
+        raise ValueError(f"`lora_rank` must be at most {most}, the full rank of what is adapted, got {got}")
+
+
 def _is_linear(module: nn.Module) -> bool:
     return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 

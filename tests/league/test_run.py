@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -231,6 +232,8 @@ def test_what_is_wrong_with_base_out_or_settings_is_one_clear_line_and_nothing_i
         (("--base", str(base), "--operators", "magic", "--out", never), "'magic'"),
         (("--base", str(base), "--targets", "magic", "--out", never), "magic"),
         (("--base", str(base), "--answer-tokens", "2000", "--out", never), "half of the base's context"),
+        (("--base", str(base), "--lora-rank", "100000", "--out", never), "`lora_rank` must be at most 32"),
+        (("--base", str(base), "--threads", "1000", "--out", never), "`threads` must be at most"),
         (("--base", str(base), *SEEDS, "--out", "/proc/self/x"), "cannot make the run folder"),
     ):
         assert main(arguments) == 2
@@ -367,6 +370,19 @@ def test_a_damaged_state_is_one_line_and_nothing_is_changed(
     assert error.startswith(f"error: cannot go on with '{copy}' after step 2: ")
     assert error.count("\n") == 1
     assert files(copy) == before
+
+
+def test_the_weights_of_the_base_are_recorded_and_others_are_not_gone_on_with(
+    base: Path, run: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(run[0], tmp_path / "copy"))
+    versions = json.loads((copy / "versions.json").read_text())
+    weights = hashlib.sha256((base / "model.safetensors").read_bytes()).hexdigest()
+    assert versions["base_sha256"] == {"model.safetensors": weights}
+    versions["base_sha256"]["model.safetensors"] = "0" * 64
+    (copy / "versions.json").write_text(json.dumps(versions))
+    assert main(["--resume", str(copy), "--steps", "3"]) == 2
+    assert "was played on other weights of" in capsys.readouterr().err
 
 
 def test_two_processes_never_write_one_run(run: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
