@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 
 from league.config import RunConfig, known, resolve
 from league.config_file import ConfigError, dump_config, load_config
-from league.display import Display, complain
+from league.display import Display, complain, tell
 from league.lineage import side_of
 from league.machine import prepare_torch
 from league.options import EvolveOptions
@@ -55,7 +55,8 @@ _NOTE = """
 
 Flags that are not given take the preset of the base model. `--config FILE` begins with the settings of a `config.yaml`,
 as it lies in every run folder; flags that stand beside it win. `--resume RUN` goes on with a run that was stopped or
-killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer."""
+killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer. `--dry-run` says
+what a run with these flags would do and take, and writes nothing."""
 _PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")
 
 
@@ -165,7 +166,10 @@ def _take_resume(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
-    arguments, resumed = _take_resume(arguments)
+    dry = "--dry-run" in arguments
+    arguments, resumed = _take_resume([argument for argument in arguments if argument != "--dry-run"])
+    if dry and resumed is not None:
+        raise UsageError("--dry-run is for new runs, not for --resume")
     config = parse(arguments)
     run_id = _new_run_id()
     out = resumed or Path(config.out or Path("runs") / _default_name(config, run_id))
@@ -179,6 +183,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
 
     from league.arena import make_arena
     from league.operators import usable
+    from league.plan import plan
     from populora_agents.bases import load_base
     from populora_env.verifier import SandboxError
 
@@ -186,6 +191,10 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
         dtype = config.machine.dtype
         base = load_base(config.base, dtype=None if dtype == "auto" else getattr(torch, dtype))
         config = resolve(config, base.preset, usable(config.evolve.weights))
+        if dry:
+            for line in plan(config, base, out):
+                tell(line)
+            return 0
         arena = make_arena(config, base, new_trainer)
     except ValueError as error:
         raise UsageError(str(error)) from error
