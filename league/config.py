@@ -19,6 +19,7 @@ from league.options import (
     GameOptions,
     LearnOptions,
     MachineOptions,
+    MatchOptions,
     PlayOptions,
     PresetInt,
     at_least,
@@ -60,10 +61,12 @@ class RunConfig:
     """How a match is played."""
     learn: Annotated[LearnOptions, FLAT] = field(default_factory=LearnOptions)
     """What the adapters are and how they learn."""
+    match: Annotated[MatchOptions, FLAT] = field(default_factory=MatchOptions)
+    """Who meets whom, and what a match is worth."""
     evolve: Annotated[EvolveOptions, FLAT] = field(default_factory=EvolveOptions)
     """Who is replaced, and by whose child."""
     ratings: RatingConstants = field(default_factory=RatingConstants)
-    """TrueSkill's constants."""
+    """Constants of the ratings."""
     game: GameOptions = field(default_factory=GameOptions)
     """The rest of the game's rules."""
     verifier: VerifierConfig = field(default_factory=VerifierConfig)

@@ -15,7 +15,7 @@ from typing import Any
 
 from league import lineage, seeds
 from league.matchmaking import make_matches
-from league.ratings import rate
+from league.ratings import inflate, rate
 from league.rules import Rules
 from league.selection import Replacement, select
 from league.types import (
@@ -104,6 +104,7 @@ class League:
 
     def step(self, step: int) -> None:
         """Play, rate, evolve if it is time, and commit."""
+        self._inflate()
         matches = make_matches(
             self.side(Side.TEACHER),
             self.side(Side.STUDENT),
@@ -112,6 +113,8 @@ class League:
             first_match_id=self._next_match,
             generator=seeds.generator(self.rules.seed, step, "matchmaking"),
             constants=self.rules.ratings,
+            scheme=self.rules.matchmaking,
+            exploration=self.rules.exploration,
         )
         play = self._arena.play(matches, step=step)
         self._next_match += len(matches)
@@ -134,6 +137,14 @@ class League:
         """Return the members of one side, by slot."""
         return [member for member in self.members if member.side is side]
 
+    def _inflate(self) -> None:
+        """Doubt the ratings of all whose weights have changed since their last match."""
+        rules = self.rules
+        for member in self.members:
+            if member.version and rules.sigma_inflation:
+                rating = self.ratings[member.member_id]
+                self.ratings[member.member_id] = inflate(rating, rules.sigma_inflation, rules.ratings)
+
     def _grow_versions(self, matches: Sequence[Match]) -> None:
         played = {member.member_id for match in matches for member in (match.teacher, match.student)}
         self.members = [
@@ -154,6 +165,9 @@ class League:
                 match.expected,
                 result.observed,
                 self.rules.ratings,
+                scheme=self.rules.outcome,
+                attempts=max(1, result.n_problems * self.rules.attempts),
+                engine=self.rules.rating_engine,
             )
             match_rows.append(_match_row(result, outcome))
             if match.kind == "train":
@@ -182,6 +196,8 @@ class League:
             fraction=rules.fraction,
             c=rules.caution,
             crossover_probability=rules.crossover_probability,
+            elites=rules.elites,
+            parents=rules.parents,
         )
         concerned = {member.member_id for one in plan for member in (one.victim, *one.parents)}
         self._save(step, [member for member in self.members if member.member_id in concerned], state=False)

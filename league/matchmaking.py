@@ -1,4 +1,4 @@
-"""Who meets whom: prioritised fictitious self-play on the ratings.
+"""Who meets whom: prioritised fictitious self-play on the ratings, or a plainer scheme.
 
 Owns one step's pairing. Owns no ratings and no play. The generator is the only source of chance.
 """
@@ -6,6 +6,7 @@ Owns one step's pairing. Owns no ratings and no play. The generator is the only 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from league.types import Match, Member, Rating
 
 Array = NDArray[np.float64]
 
+SchemeName = Literal["pfsp", "uniform", "round_robin", "latest"]
+"""How a chooser comes to its opponent (docs/league.md)."""
+
 
 def pfsp_weights(probabilities: Array) -> Array:
     """Return p (1 - p): most for an opponent as likely to win as to lose (docs/paper.md, One training step, 1).
@@ -23,6 +27,22 @@ def pfsp_weights(probabilities: Array) -> Array:
         probabilities: float64, any shape, in [0, 1].
     """
     return probabilities * (1.0 - probabilities)
+
+
+def with_floor(weights: Array, exploration: float) -> Array:
+    """Return each row as chances, a share of which is spread evenly.
+
+    Formula: (1 - exploration) w / sum(w) + exploration / pool; a row without any weight is even.
+
+    Args:
+        weights: float64 [choosers, pool], finite and >= 0.
+        exploration: In [0, 1].
+    """
+    totals = weights.sum(axis=1, keepdims=True)
+    even = np.full_like(weights, 1.0 / max(weights.shape[1], 1))
+    chances: Array = np.divide(weights, totals, out=even.copy(), where=totals > 0)
+    mixed: Array = (1.0 - exploration) * chances + exploration * even
+    return mixed
 
 
 def pair(weights: Array, generator: np.random.Generator) -> list[int]:
@@ -69,6 +89,8 @@ def make_matches(
     first_match_id: int,
     generator: np.random.Generator,
     constants: RatingConstants = STANDARD,
+    scheme: SchemeName = "pfsp",
+    exploration: float = 0.0,
 ) -> tuple[Match, ...]:
     """Return one step's max(N, M) matches, in which every member plays at least once.
 
@@ -81,24 +103,29 @@ def make_matches(
         step: Present step.
         first_match_id: Ids count up from here, in the order of the choosers.
         generator: Same generator, same matches.
-        constants: TrueSkill's constants.
+        constants: Constants of the ratings.
+        scheme: `pfsp` prefers even opponents, `uniform` draws them evenly; `round_robin` moves every chooser on by one
+            opponent a step, `latest` leaves it with the present member of one slot: neither draws.
+        exploration: Share of a `pfsp` draw that is even, whatever the ratings say, in [0, 1].
 
     Raises:
-        ValueError: A side is empty, or a member has no rating.
+        ValueError: A side is empty, a member has no rating, or `exploration` is out of range.
     """
     if not teachers or not students:
         raise ValueError(f"each side needs a member, got {len(teachers)} teachers and {len(students)} students")
     unrated = [member.member_id for member in (*teachers, *students) if member.member_id not in ratings]
+    if not 0 <= exploration <= 1:
+        raise ValueError(f"`exploration` must be in [0, 1], got {exploration!r}")
     if unrated:
         raise ValueError(f"`ratings` lacks {unrated!r}")
     chances = np.array(
         [[expected(ratings[s.member_id], ratings[t.member_id], constants) for s in students] for t in teachers]
     )
-    weights = pfsp_weights(chances)
     if len(teachers) >= len(students):
-        places = list(enumerate(pair(weights, generator)))
+        places = list(enumerate(_choose(chances, scheme, exploration, step, generator)))
     else:
-        places = [(teacher, student) for student, teacher in enumerate(pair(weights.T, generator))]
+        chosen = _choose(chances.T, scheme, exploration, step, generator)
+        places = [(teacher, student) for student, teacher in enumerate(chosen)]
     return tuple(
         Match(
             match_id=first_match_id + number,
@@ -109,3 +136,16 @@ def make_matches(
         )
         for number, (teacher, student) in enumerate(places)
     )
+
+
+def _choose(
+    chances: Array, scheme: SchemeName, exploration: float, step: int, generator: np.random.Generator
+) -> list[int]:
+    """Return the place in the pool of each chooser's opponent; `chances` is [choosers, pool], never wider than high."""
+    choosers, size = chances.shape
+    if scheme == "pfsp":
+        return pair(with_floor(pfsp_weights(chances), exploration), generator)
+    if scheme == "uniform":
+        return pair(np.ones_like(chances), generator)
+    shift = step if scheme == "round_robin" else 0
+    return [(chooser + shift) % size for chooser in range(choosers)]

@@ -6,11 +6,15 @@ Owns what one group can check alone. What hangs together across groups, and what
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Annotated, Literal, get_args
 
 import tyro
 
+from league.matchmaking import SchemeName
+from league.ratings import OutcomeScheme, RatingEngine
 from league.retention import Retention
+from league.selection import ParentScheme
 from populora_agents.config import AdamConfig, EstimatorName, LengthHandling
 from populora_env.config import RewardConfig, StyleName
 
@@ -144,6 +148,31 @@ class LearnOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MatchOptions:
+    """Who meets whom, and what a match is worth."""
+
+    matchmaking: SchemeName = "pfsp"
+    """Opponents are drawn by p(1 - p) of the expected result, drawn evenly, taken in turn, or always the present member
+    of the same slot."""
+    exploration: float = 0.1
+    """Share of a pfsp draw that is even, whatever the ratings say, in [0, 1]."""
+    outcome: OutcomeScheme = "expected"
+    """A match is one game, won by whoever did better than expected, or one game an attempt."""
+    rating_engine: RatingEngine = "trueskill"
+    """What computes the ratings; openskill needs that package."""
+    sigma_inflation: float = 0.0
+    """Standard deviation that a rating gains with each update of its member's weights, >= 0, up to the prior's."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges, and that the engine is there."""
+        at_least(self, exploration=0, sigma_inflation=0)
+        if self.exploration > 1:
+            raise ValueError(f"`exploration` must be at most 1, got {self.exploration!r}")
+        if self.rating_engine == "openskill" and find_spec("openskill") is None:
+            raise ValueError("`rating_engine` openskill needs a package: pip install 'populora-league[openskill]'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvolveOptions:
     """Who is replaced, and by whose child."""
 
@@ -167,12 +196,16 @@ class EvolveOptions:
         None
     )
     """Steps that a member lives at least, >= 0: a child's rating is uncertain and would be the lowest at once."""
+    elites: int = 0
+    """Best members of each side that never go, whatever their age, >= 0."""
+    parents: ParentScheme = "uniform"
+    """Survivors breed evenly, or the n-th worst with weight n."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        at_least(self, evolve_every=1, caution=0, min_age=0)
+        at_least(self, evolve_every=1, caution=0, min_age=0, elites=0)
         for name in ("fraction", "crossover_probability"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must be in [0, 1], got {getattr(self, name)!r}")

@@ -1,4 +1,4 @@
-"""TrueSkill ratings of members, with the library's numerical faults fenced; the only importer of trueskill.
+"""Ratings of members by TrueSkill, with its numerical faults fenced, or by OpenSkill; the only importer of either.
 
 Owns how one match changes two ratings. Owns no order of matches (the engine applies them by `match_id`) and no storage.
 """
@@ -6,9 +6,9 @@ Owns how one match changes two ratings. Owns no order of matches (the engine app
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import trueskill
 
@@ -16,6 +16,12 @@ from league.types import Rating
 
 Outcome = Literal["student", "teacher", "draw"]
 """Who won a match."""
+
+OutcomeScheme = Literal["expected", "attempts"]
+"""What a match is worth: one game won by whoever did better than expected, or one game an attempt."""
+
+RatingEngine = Literal["trueskill", "openskill"]
+"""What computes the ratings; openskill is its Plackett-Luce model."""
 
 GAP_LIMIT = 30.0
 """Largest gap of the means, in standard deviations of the difference of performances, that double precision rates well.
@@ -112,6 +118,10 @@ def rate(
     expected: float,
     observed: float | None,
     constants: RatingConstants = STANDARD,
+    *,
+    scheme: OutcomeScheme = "expected",
+    attempts: int = 1,
+    engine: RatingEngine = "trueskill",
 ) -> tuple[Rating, Rating, Outcome]:
     """Return the ratings of teacher and student after one match, and who won it.
 
@@ -120,19 +130,60 @@ def rate(
         student: Likewise.
         expected: p(student wins) at pairing; the outcome is judged against it, not against the present ratings.
         observed: Mean solve rate, None when no problem was valid.
-        constants: TrueSkill's constants.
+        constants: Constants of the ratings.
+        scheme: `expected` makes the match one game (`decide`). `attempts` makes each attempt at a valid problem one
+            game that the student wins when it solved it; wins are spread evenly over the games, so that the ratings
+            follow from the counts alone, the drift (`rating_tau`) comes once a match, and the outcome is the
+            majority's. A match without a valid problem is one game, won by the student, under both.
+        attempts: Attempts in the match, at all valid problems together, >= 1; counts under `attempts` only.
+        engine: What computes the ratings.
 
     Raises:
-        ValueError: A rating is not finite, a sigma not above 0, or a share out of range.
+        ValueError: A rating is not finite, a sigma not above 0, `attempts` below 1, or a share out of range.
+        ModuleNotFoundError: The engine is not installed.
     """
-    outcome = decide(expected, observed)
+    outcome = decide(expected if scheme == "expected" else 0.5, observed)
     _check(teacher, "teacher")
     _check(student, "student")
+    if scheme == "expected" or observed is None:
+        return *_rate_game(teacher, student, outcome, constants, engine), outcome
+    if attempts < 1:
+        raise ValueError(f"`attempts` must be at least 1 in a match with valid problems, got {attempts!r}")
+    wins = round(observed * attempts)
+    for game in range(attempts):
+        winner: Outcome = "student" if (game + 1) * wins // attempts > game * wins // attempts else "teacher"
+        teacher, student = _rate_game(teacher, student, winner, constants, engine)
+        constants = replace(constants, rating_tau=0.0) if game == 0 else constants
+    return teacher, student, outcome
+
+
+def inflate(rating: Rating, amount: float, constants: RatingConstants = STANDARD) -> Rating:
+    """Return the rating of a member whose weights have changed since: less sure, but no less than the prior.
+
+    Formula: sigma <- min(sqrt(sigma^2 + amount^2), max(sigma, prior's sigma)).
+
+    Args:
+        rating: Before.
+        amount: Standard deviation of what an update may do to the skill, finite, >= 0.
+        constants: Constants of the ratings.
+
+    Raises:
+        ValueError: `amount` is negative or not finite.
+    """
+    if not (math.isfinite(amount) and amount >= 0):
+        raise ValueError(f"`amount` must be finite and at least 0, got {amount!r}")
+    return replace(rating, sigma=min(math.hypot(rating.sigma, amount), max(rating.sigma, constants.sigma)))
+
+
+def _rate_game(
+    teacher: Rating, student: Rating, outcome: Outcome, constants: RatingConstants, engine: RatingEngine
+) -> tuple[Rating, Rating]:
+    rate_pair = _rate_pair if engine == "trueskill" else _openskill
     if outcome == "student":
-        new_student, new_teacher = _rate_pair(student, teacher, drawn=False, constants=constants)
+        new_student, new_teacher = rate_pair(student, teacher, drawn=False, constants=constants)
     else:
-        new_teacher, new_student = _rate_pair(teacher, student, drawn=outcome == "draw", constants=constants)
-    return new_teacher, new_student, outcome
+        new_teacher, new_student = rate_pair(teacher, student, drawn=outcome == "draw", constants=constants)
+    return new_teacher, new_student
 
 
 def _check(rating: Rating, name: str) -> None:
@@ -180,6 +231,31 @@ def _rate_clamped(winner: Rating, loser: Rating, *, drawn: bool, constants: Rati
         Rating(mu=winner.mu + (rated[0].mu - half), sigma=rated[0].sigma),
         Rating(mu=loser.mu + (rated[1].mu + half), sigma=rated[1].sigma),
     )
+
+
+def _openskill(winner: Rating, loser: Rating, *, drawn: bool, constants: RatingConstants) -> tuple[Rating, Rating]:
+    """Rate with OpenSkill, the means clamped to the same gap: beyond it, its exponentials say nothing new."""
+    half = 0.5 * (winner.mu - loser.mu)
+    limit = 0.5 * GAP_LIMIT * _spread(winner, loser, constants)
+    half = math.copysign(min(abs(half), limit), half)
+    model = _openskill_model(constants)
+    pair = [[model.rating(mu=half, sigma=winner.sigma)], [model.rating(mu=-half, sigma=loser.sigma)]]
+    (first,), (second,) = model.rate(pair, ranks=[0, 0 if drawn else 1])
+    return (
+        Rating(mu=winner.mu + (first.mu - half), sigma=first.sigma),
+        Rating(mu=loser.mu + (second.mu + half), sigma=second.sigma),
+    )
+
+
+@lru_cache(maxsize=16)
+def _openskill_model(constants: RatingConstants) -> Any:
+    try:
+        from openskill.models import PlackettLuce
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "`engine` openskill needs the package openskill: pip install 'populora-league[openskill]'", name="openskill"
+        ) from error
+    return PlackettLuce(mu=constants.mu, sigma=constants.sigma, beta=constants.beta, tau=constants.rating_tau)
 
 
 def _foreign(rating: Rating) -> trueskill.Rating:

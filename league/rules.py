@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from league.ratings import RatingConstants
+from league.matchmaking import SchemeName
+from league.ratings import OutcomeScheme, RatingConstants, RatingEngine
+from league.selection import ParentScheme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,18 @@ class Rules:
     """Root of all randomness, >= 0."""
     ratings: RatingConstants = field(default_factory=RatingConstants)
     """Constants of the ratings; their prior is the rating of founders and children."""
+    rating_engine: RatingEngine = "trueskill"
+    """What computes the ratings."""
+    outcome: OutcomeScheme = "expected"
+    """What a match is worth."""
+    attempts: int = 1
+    """Attempts at each valid problem, >= 1; what `attempts` counts."""
+    sigma_inflation: float = 0.0
+    """Standard deviation that a rating gains when its member's weights have changed, >= 0."""
+    matchmaking: SchemeName = "pfsp"
+    """How opponents are chosen."""
+    exploration: float = 0.0
+    """Share of a `pfsp` draw that is even, in [0, 1]."""
     evolve_every: int | None = None
     """Steps between two evolutions, >= 1; None never evolves."""
     operators: Mapping[str, Breeding] = field(default_factory=dict)
@@ -47,6 +61,10 @@ class Rules:
     """Members are compared by mu - caution x sigma, >= 0."""
     min_age: int = 0
     """Steps that a member lives at least, >= 0."""
+    elites: int = 0
+    """Best members of each side that never go, >= 0."""
+    parents: ParentScheme = "uniform"
+    """How parents are drawn among survivors."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
     save_every: int = 5
@@ -54,7 +72,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Check the ranges that selection does not check."""
-        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1}
+        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1, "attempts": 1}
         for name, floor in floors.items():
             if getattr(self, name) < floor:
                 raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")

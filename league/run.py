@@ -311,6 +311,12 @@ def make_rules(config: RunConfig) -> Rules:
         steps=known(config.steps),
         seed=config.seed,
         ratings=config.ratings,
+        rating_engine=config.match.rating_engine,
+        outcome=config.match.outcome,
+        attempts=known(config.play.attempts),
+        sigma_inflation=config.match.sigma_inflation,
+        matchmaking=config.match.matchmaking,
+        exploration=config.match.exploration,
         evolve_every=known(evolve.evolve_every) if evolve.evolution and evolve.fraction else None,
         operators={
             name: Breeding(arity=operator.arity, parameters=operator.parameters, weight=weight)
@@ -319,6 +325,8 @@ def make_rules(config: RunConfig) -> Rules:
         fraction=evolve.fraction,
         caution=evolve.caution,
         min_age=known(evolve.min_age),
+        elites=evolve.elites,
+        parents=evolve.parents,
         crossover_probability=evolve.crossover_probability,
         save_every=config.machine.save_every,
     )

@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from league.types import Member, Rating, Side
+
+ParentScheme = Literal["uniform", "rank"]
+"""How parents are drawn among survivors: evenly, or the n-th worst with weight n."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +72,14 @@ def select(
     fraction: float = 0.25,
     c: float = 1.0,
     crossover_probability: float = 0.5,
+    elites: int = 0,
+    parents: ParentScheme = "uniform",
 ) -> list[Replacement]:
     """Plan one evolution: replace the bottom fraction of each side by children of its survivors.
 
     Per victim: crossover with `crossover_probability` (never when only one survivor is there to breed; always or
-    never when the operators are of one kind only), the operator among those of that arity by weight, parents uniform
-    among the survivors and distinct.
+    never when the operators are of one kind only), the operator among those of that arity by weight, parents among
+    the survivors and distinct, evenly or by rank.
 
     Args:
         members: Both sides, in any order.
@@ -88,6 +94,8 @@ def select(
         fraction: Share of each side to replace, gamma in [0, 1]; above 0 at least one goes.
         c: Standard deviations below the mean at which members are compared, >= 0.
         crossover_probability: In [0, 1].
+        elites: Best members of each side that never go, >= 0; on a side no larger than this nobody goes.
+        parents: `uniform`, or `rank`: the n-th worst survivor is drawn with weight n.
 
     Returns:
         Replacements, teachers first, each side's worst first.
@@ -100,6 +108,8 @@ def select(
         raise ValueError(f"`fraction` must be in [0, 1], got {fraction!r}")
     if not 0 <= crossover_probability <= 1:
         raise ValueError(f"`crossover_probability` must be in [0, 1], got {crossover_probability!r}")
+    if elites < 0:
+        raise ValueError(f"`elites` must be at least 0, got {elites!r}")
     if min_age < 0:
         raise ValueError(f"`min_age` must be at least 0, got {min_age!r}")
     if not (math.isfinite(c) and c >= 0):
@@ -112,11 +122,11 @@ def select(
     plan: list[Replacement] = []
     for side in Side:
         order = worst_first([member for member in members if member.side is side], ratings, c)
-        old_enough = [member for member in order if step - member.born >= min_age]
+        old_enough = [member for member in order[: max(len(order) - elites, 0)] if step - member.born >= min_age]
         victims = old_enough[: count_victims(len(order), fraction)]
         survivors = [member for member in order if member not in victims] or order
         for victim in victims:
-            plan.append(_replace(victim, survivors, arities, odds, crossover_probability, generator))
+            plan.append(_replace(victim, survivors, arities, odds, crossover_probability, parents, generator))
     return plan
 
 
@@ -126,6 +136,7 @@ def _replace(
     arities: Mapping[str, int],
     odds: Mapping[str, float],
     crossover_probability: float,
+    scheme: ParentScheme,
     generator: np.random.Generator,
 ) -> Replacement:
     """Draw operator and parents; `survivors` are ordered worst first."""
@@ -137,6 +148,9 @@ def _replace(
     arity = 2 if can_cross and (wants_crossover or not names[1]) else 1
     shares = np.array([odds[name] for name in names[arity]])
     operator = names[arity][int(generator.choice(len(shares), p=shares / shares.sum()))]
-    places = generator.choice(len(survivors), size=arity, replace=False)
+    chances = None
+    if scheme == "rank":
+        chances = np.arange(1, len(survivors) + 1) / (len(survivors) * (len(survivors) + 1) / 2)
+    places = generator.choice(len(survivors), size=arity, replace=False, p=chances)
     parents = tuple(survivors[place] for place in sorted(map(int, places), reverse=True))
     return Replacement(victim=victim, operator=operator, parents=parents)

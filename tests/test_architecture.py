@@ -20,6 +20,7 @@ FORBIDDEN = {
 }
 ONLY_IN = {
     "trueskill": {"league/ratings.py"},
+    "openskill": {"league/ratings.py"},
     "peft": {"populora_agents/peft_trainer.py"},
     "vllm": {"populora_agents/backends/vllm.py", "populora_agents/backends/vllm_server.py"},
     "seccomp": {"populora_env/sandbox/seccomp_filter.py"},

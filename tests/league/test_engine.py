@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rock_paper_scissors import Reports, RockPaperScissors, make_rules
 
 from league.engine import League
-from league.ratings import RatingConstants, rate
+from league.ratings import RatingConstants, inflate, rate
 from league.storage import RunFolder, committed_steps, read_metrics, read_rows, read_table
-from league.types import Play, Rating
+from league.types import Play, Rating, Side
 
 
 def final_members(run: RunFolder) -> set[str]:
@@ -235,3 +235,46 @@ def test_an_interrupted_league_ends_as_the_uninterrupted_one(
         broken.close()
         broken = RunFolder.reopen(broken.path)
     assert files(broken) == files(whole)
+
+
+@pytest.mark.parametrize(("teachers", "students"), [(1, 3), (5, 2), (64, 64)])
+def test_any_sizes_play_and_evolve(make_league: Any, teachers: int, students: int) -> None:
+    league, run = make_league(teachers=teachers, students=students, steps=3)
+    league.run()
+    assert len(read_rows(run.path, "matches")) == 3 * max(teachers, students)
+    assert (len(league.side(Side.TEACHER)), len(league.side(Side.STUDENT))) == (teachers, students)
+
+
+@pytest.mark.parametrize("matchmaking", ["pfsp", "uniform", "round_robin", "latest"])
+def test_every_option_of_the_league_goes_on_bit_for_bit(make_league: Any, matchmaking: str) -> None:
+    options = {
+        "matchmaking": matchmaking,
+        "exploration": 0.2,
+        "outcome": "attempts",
+        "sigma_inflation": 0.5,
+        "elites": 1,
+        "parents": "rank",
+        "save_every": 1,
+    }
+    whole, _ = make_league("whole", **options)
+    whole.run()
+    first, run = make_league("cut", **options)
+    first.found()
+    for step in range(1, 5):
+        first.step(step)
+    second, rest = make_league("rest", **options)
+    second.restore(run.path / "adapters", run.path / "state" / "step=4")
+    second.go_on()
+    assert second.ratings == whole.ratings
+    assert second.members == whole.members
+    assert committed_steps(rest.path) == [5, 6, 7]
+
+
+def test_a_rating_is_inflated_once_a_step_after_the_weights_changed(make_league: Any) -> None:
+    league, _ = make_league(evolve_every=None, operators={}, sigma_inflation=2.0)
+    league.found()
+    league.step(1)
+    before = dict(league.ratings)
+    league._inflate()
+    assert all(league.ratings[name] == inflate(before[name], 2.0) for name in before)
+    assert all(league.ratings[name].sigma > before[name].sigma for name in before)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.matchmaking import make_matches, pair, pfsp_weights
+from league.matchmaking import SchemeName, make_matches, pair, pfsp_weights, with_floor
 from league.ratings import expected
 from league.types import Match, Member, Rating, Side
 
@@ -129,3 +129,47 @@ def test_empty_sides_and_missing_ratings_are_refused() -> None:
     del ratings["student_1"]
     with pytest.raises(ValueError, match="student_1"):
         make_matches(teachers, students, ratings, step=0, first_match_id=0, generator=rng)
+
+
+def test_the_floor_mixes_with_even_chances() -> None:
+    weights = np.array([[0.0, 3.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    assert with_floor(weights, 0.2).tolist() == [pytest.approx([0.05, 0.65, 0.25, 0.05]), pytest.approx([0.25] * 4)]
+
+
+@pytest.mark.parametrize("scheme", ["pfsp", "uniform", "round_robin", "latest"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 3), (5, 2), (4, 4), (64, 64)])
+def test_under_every_scheme_everybody_plays(scheme: SchemeName, n: int, m: int) -> None:
+    teachers, students, ratings = population(n, m, 0)
+    for step in range(3):
+        rng = np.random.default_rng(step)
+        matches = make_matches(
+            teachers, students, ratings, step=step, first_match_id=0, generator=rng, scheme=scheme, exploration=0.1
+        )
+        assert len(matches) == max(n, m)
+        assert {match.teacher.slot for match in matches} == set(range(n))
+        assert {match.student.slot for match in matches} == set(range(m))
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (5, 2), (2, 5)])
+def test_round_robin_meets_all_alike_and_latest_always_the_same(n: int, m: int) -> None:
+    teachers, students, ratings = population(n, m, 0)
+    met: dict[SchemeName, Counter[tuple[int, int]]] = {"round_robin": Counter(), "latest": Counter()}
+    for scheme, counts in met.items():
+        for step in range(1, 1 + min(n, m)):
+            rng = np.random.default_rng(step)
+            matches = make_matches(
+                teachers, students, ratings, step=step, first_match_id=0, generator=rng, scheme=scheme
+            )
+            counts.update((match.teacher.slot, match.student.slot) for match in matches)
+    assert len(met["round_robin"]) == n * m
+    assert set(met["round_robin"].values()) == {1}
+    assert len(met["latest"]) == max(n, m)
+    assert all(teacher % min(n, m) == student % min(n, m) for teacher, student in met["latest"])
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, np.nan])
+def test_an_exploration_that_is_no_share_is_refused(bad: float) -> None:
+    teachers, students, ratings = population(2, 2, 0)
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="`exploration`"):
+        make_matches(teachers, students, ratings, step=0, first_match_id=0, generator=rng, exploration=bad)

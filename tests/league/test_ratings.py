@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from league import ratings
-from league.ratings import STANDARD, RatingConstants, decide, expected, rate
+from league.ratings import STANDARD, RatingConstants, decide, expected, inflate, rate
 from league.types import Rating
 
 PURE = settings(deadline=None)
@@ -185,3 +186,87 @@ def test_a_transitive_pool_is_sorted_right() -> None:
             teacher, students[place], _ = rate(teacher, students[place], chance, observed)
     means = [rating.mu for rating in students]
     assert means == sorted(means)
+
+
+def test_attempts_are_games_that_drift_once() -> None:
+    """Three of four solved: the games go teacher, student, student, student."""
+    still = RatingConstants(rating_tau=0.0)
+    teacher, student, outcome = rate(PRIOR, PRIOR, 0.9, 0.75, scheme="attempts", attempts=4)
+    assert outcome == "student"
+    after_t, after_s, _ = rate(PRIOR, PRIOR, 0.5, 0.0)
+    for _ in range(3):
+        after_t, after_s, _ = rate(after_t, after_s, 0.5, 1.0, still)
+    assert (teacher, student) == (after_t, after_s)
+
+
+@pytest.mark.parametrize(
+    ("observed", "outcome"), [(0.0, "teacher"), (0.5, "draw"), (1.0, "student"), (None, "student")]
+)
+def test_attempts_go_to_the_majority(observed: float | None, outcome: str) -> None:
+    assert rate(PRIOR, PRIOR, 0.9, observed, scheme="attempts", attempts=4)[2] == outcome
+
+
+def test_attempts_without_a_valid_problem_are_one_game() -> None:
+    assert rate(PRIOR, PRIOR, 0.5, None, scheme="attempts", attempts=1) == rate(PRIOR, PRIOR, 0.5, None)
+
+
+def test_attempts_tell_more_than_one_game() -> None:
+    _, one, _ = rate(PRIOR, PRIOR, 0.5, 1.0)
+    _, many, _ = rate(PRIOR, PRIOR, 0.5, 1.0, scheme="attempts", attempts=8)
+    assert many.mu > one.mu
+    assert many.sigma < one.sigma
+
+
+def test_no_attempts_are_refused() -> None:
+    with pytest.raises(ValueError, match="`attempts`"):
+        rate(PRIOR, PRIOR, 0.5, 0.5, scheme="attempts", attempts=0)
+
+
+def test_inflation_adds_variances_up_to_the_prior() -> None:
+    assert inflate(Rating(mu=30.0, sigma=3.0), 4.0) == Rating(mu=30.0, sigma=5.0)
+    assert inflate(Rating(mu=30.0, sigma=3.0), 40.0) == Rating(mu=30.0, sigma=STANDARD.sigma)
+    assert inflate(Rating(mu=30.0, sigma=20.0), 1.0).sigma == 20.0
+    assert inflate(PRIOR, 0.0) == PRIOR
+    with pytest.raises(ValueError, match="`amount`"):
+        inflate(PRIOR, math.nan)
+
+
+def test_openskill_gives_its_published_values() -> None:
+    """From the package's documentation: one Plackett-Luce win between two fresh players."""
+    pytest.importorskip("openskill")
+    teacher, student, outcome = rate(PRIOR, PRIOR, 0.5, 1.0, engine="openskill")
+    assert outcome == "student"
+    assert close(student, 27.635, 8.066)
+    assert close(teacher, 22.365, 8.066)
+
+
+@PURE
+@given(RATINGS, RATINGS, st.sampled_from([0.0, 0.5, 1.0]))
+def test_openskill_stays_finite_and_moves_as_the_outcome_says(
+    teacher: Rating, student: Rating, observed: float
+) -> None:
+    pytest.importorskip("openskill")
+    after_t, after_s, outcome = rate(teacher, student, 0.5, observed, engine="openskill")
+    for after in (after_t, after_s):
+        assert math.isfinite(after.mu)
+        assert 0 < after.sigma < math.inf
+    if outcome == "student":
+        assert after_s.mu >= student.mu - 1e-6
+        assert after_t.mu <= teacher.mu + 1e-6
+
+
+@pytest.mark.parametrize("scheme", ["expected", "attempts"])
+def test_a_cyclic_pool_is_not_given_an_order(scheme: Literal["expected", "attempts"]) -> None:
+    """Each of three teachers beats one student, loses to another and is even with the third."""
+    observed = [[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]]
+    teachers, students = [PRIOR] * 3, [PRIOR] * 3
+    for turn in range(30):
+        for t in range(3):
+            s = (t + turn) % 3
+            chance = expected(students[s], teachers[t])
+            teachers[t], students[s], _ = rate(
+                teachers[t], students[s], chance, observed[t][s], scheme=scheme, attempts=4
+            )
+    for side in (teachers, students):
+        means = [rating.mu for rating in side]
+        assert max(means) - min(means) < 2 * min(rating.sigma for rating in side)

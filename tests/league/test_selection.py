@@ -210,3 +210,28 @@ def test_too_young_members_may_be_parents() -> None:
     ratings = {x.member_id: Rating(mu=25.0, sigma=8.0) for x in members}
     (replacement,) = plan(members, ratings, step=10, min_age=5)
     assert (replacement.victim.slot, [x.slot for x in replacement.parents]) == (1, [0])
+
+
+def test_elites_never_go_even_when_they_alone_are_old_enough() -> None:
+    members = [member(Side.STUDENT, 0), member(Side.STUDENT, 1, born=99), member(Side.STUDENT, 2, born=99)]
+    ratings = {x.member_id: Rating(mu=30.0 - x.slot, sigma=1.0) for x in members}
+    assert [x.victim.slot for x in plan(members, ratings, min_age=5)] == [0]
+    assert plan(members, ratings, min_age=5, elites=1) == []
+    assert plan(members, ratings, fraction=1.0, elites=3) == []
+    assert plan(members, ratings, elites=9) == []
+    with pytest.raises(ValueError, match="`elites`"):
+        plan(members, ratings, elites=-1)
+
+
+def test_parents_by_rank_are_drawn_by_their_place() -> None:
+    """Three survivors weigh 1, 2 and 3: the best is the only parent in half of the mutations."""
+    members = [member(Side.STUDENT, k) for k in range(4)]
+    ratings = {x.member_id: Rating(mu=20.0 + x.slot, sigma=1.0) for x in members}
+    rng = np.random.default_rng(0)
+    options = {"generator": rng, "step": 9, "crossover_probability": 0.0}
+    draws = 900
+    seen = Counter(
+        select(members, ratings, ARITIES, parents="rank", **options)[0].parents[0].slot for _ in range(draws)
+    )
+    for slot, share in ((1, 1 / 6), (2, 2 / 6), (3, 3 / 6)):
+        assert abs(seen[slot] / draws - share) < 4 * (share * (1 - share) / draws) ** 0.5
