@@ -231,8 +231,11 @@ def test_inflation_adds_variances_up_to_the_prior() -> None:
         inflate(PRIOR, math.nan)
 
 
-def test_openskill_gives_its_published_values() -> None:
-    """From the package's documentation: one Plackett-Luce win between two fresh players."""
+def test_openskill_follows_the_plackett_luce_update() -> None:
+    """By hand, Weng and Lin (2011), algorithm 4: c^2 = 2 (s^2 + beta^2), s^2 = sigma^2 + tau^2, both chances 1/2.
+
+    mu moves by s^2 / (2 c) = 2.635; sigma^2 <- s^2 (1 - (s / c) (s / c)^2 / 4), 1 - 0.0632.
+    """
     pytest.importorskip("openskill")
     teacher, student, outcome = rate(PRIOR, PRIOR, 0.5, 1.0, engine="openskill")
     assert outcome == "student"
