@@ -24,7 +24,7 @@ from league.options import (
     PresetInt,
     at_least,
 )
-from league.ratings import RatingConstants
+from league.ratings import RatingConstants, RatingRules
 from populora_agents.config import Preset
 from populora_env.config import GameConfig, VerifierConfig
 from populora_env.types import Task
@@ -87,6 +87,21 @@ class RunConfig:
                 f"got {self.game.max_answer_chars!r} and {self.verifier.max_answer_chars!r}"
             )
         make_game(self, None)
+
+    def rating_rules(self) -> RatingRules:
+        """Return how the matches of a resolved configuration make ratings.
+
+        Raises:
+            ValueError: It is not resolved.
+        """
+        match = self.match
+        return RatingRules(
+            constants=self.ratings,
+            engine=match.rating_engine,
+            outcome=match.outcome,
+            attempts=known(self.play.attempts),
+            sigma_inflation=match.sigma_inflation,
+        )
 
 
 def make_game(config: RunConfig, preset: Preset | None) -> GameConfig:

@@ -15,7 +15,6 @@ from typing import Any
 
 from league import lineage, seeds
 from league.matchmaking import make_matches
-from league.ratings import inflate, rate
 from league.rules import Rules
 from league.selection import Replacement, select
 from league.types import (
@@ -82,7 +81,7 @@ class League:
 
     def found(self) -> None:
         """Make the founders and commit them as step 0."""
-        rules, prior = self.rules, self.rules.ratings.prior
+        rules, prior = self.rules, self.rules.rating.constants.prior
         self.members = list(lineage.found(rules.teachers, rules.students))
         self._used = [member.member_id for member in self.members]
         self.ratings = dict.fromkeys(self._used, prior)
@@ -112,7 +111,7 @@ class League:
             step=step,
             first_match_id=self._next_match,
             generator=seeds.generator(self.rules.seed, step, "matchmaking"),
-            constants=self.rules.ratings,
+            constants=self.rules.rating.constants,
             scheme=self.rules.matchmaking,
             exploration=self.rules.exploration,
         )
@@ -139,11 +138,9 @@ class League:
 
     def _inflate(self) -> None:
         """Doubt the ratings of all whose weights have changed since their last match."""
-        rules = self.rules
         for member in self.members:
-            if member.version and rules.sigma_inflation:
-                rating = self.ratings[member.member_id]
-                self.ratings[member.member_id] = inflate(rating, rules.sigma_inflation, rules.ratings)
+            if member.version:
+                self.ratings[member.member_id] = self.rules.rating.before_step(self.ratings[member.member_id])
 
     def _grow_versions(self, matches: Sequence[Match]) -> None:
         played = {member.member_id for match in matches for member in (match.teacher, match.student)}
@@ -159,15 +156,12 @@ class League:
         for result in sorted(play.results, key=lambda result: result.match.match_id):
             match = result.match
             teacher, student = match.teacher.member_id, match.student.member_id
-            new_teacher, new_student, outcome = rate(
+            new_teacher, new_student, outcome = self.rules.rating.rate(
                 self.ratings[teacher],
                 self.ratings[student],
-                match.expected,
-                result.observed,
-                self.rules.ratings,
-                scheme=self.rules.outcome,
-                attempts=max(1, result.n_problems * self.rules.attempts),
-                engine=self.rules.rating_engine,
+                expected=match.expected,
+                observed=result.observed,
+                n_problems=result.n_problems,
             )
             match_rows.append(_match_row(result, outcome))
             if match.kind == "train":
@@ -224,7 +218,7 @@ class League:
 
     def _succeed(self, child: Member, victim: Member) -> list[Row]:
         """Put the child in its victim's place; return the rows of ratings that say so."""
-        prior = self.rules.ratings.prior
+        prior = self.rules.rating.constants.prior
         last = self.ratings.pop(victim.member_id)
         self.ratings[child.member_id] = prior
         self._used.append(child.member_id)

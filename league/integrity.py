@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from league.config import RunConfig
-from league.config_file import ConfigError, load_config
+from league.config_file import load_config
 from league.durable import file_sha256
 from league.engine import STANDING_FILE
 from league.references import References
@@ -65,7 +65,7 @@ def check_run(run: Path) -> list[Check]:
     saved = {name: sha256 for marker in markers.values() for name, sha256 in marker[ADAPTERS].items()}
     tables, references, ratings = Check(name="tables"), Check(name="references"), Check(name="ratings")
     references.unit, ratings.unit = "rows", "matches"
-    index, replay = References(saved), None if config is None else Replay(config.ratings)
+    index, replay = References(saved), None if config is None else Replay(config.rating_rules())
     for step, marker in markers.items():
         rows = _tables(run, step, marker, run_id, tables)
         references.examined += sum(map(len, rows.values()))
@@ -100,7 +100,9 @@ def _settings(run: Path) -> tuple[Check, RunConfig | None, str | None]:
     config, versions = None, _read_json(run / VERSIONS, check)
     try:
         config = load_config((run / CONFIG).read_text(encoding="utf-8"))
-    except (ConfigError, UnicodeDecodeError) as error:
+        config.rating_rules()
+    except ValueError as error:
+        config = None
         check.faults.append(f"{CONFIG}: {error}")
     if versions is not None and versions.get("schema_version") != SCHEMA_VERSION:
         check.faults.append(f"{VERSIONS}: `schema_version` is {versions.get('schema_version')!r}, not {SCHEMA_VERSION}")

@@ -154,7 +154,7 @@ class MatchOptions:
     matchmaking: SchemeName = "pfsp"
     """Opponents are drawn by p(1 - p) of the expected result, drawn evenly, taken in turn, or always the present member
     of the same slot."""
-    exploration: float = 0.1
+    exploration: float = 0.0
     """Share of a pfsp draw that is even, whatever the ratings say, in [0, 1]."""
     outcome: OutcomeScheme = "expected"
     """A match is one game, won by whoever did better than expected, or one game an attempt."""

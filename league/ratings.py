@@ -112,6 +112,48 @@ def decide(expected: float, observed: float | None) -> Outcome:
     return "student" if observed > expected else "teacher"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingRules:
+    """How a league makes ratings of its matches."""
+
+    constants: RatingConstants = STANDARD
+    """The prior is the rating of founders and children."""
+    engine: RatingEngine = "trueskill"
+    """What computes the ratings."""
+    outcome: OutcomeScheme = "expected"
+    """What a match is worth."""
+    attempts: int = 1
+    """Attempts at each valid problem, >= 1; counts where each is a game."""
+    sigma_inflation: float = 0.0
+    """Standard deviation that a rating gains before each step when its member has played, >= 0."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.attempts < 1:
+            raise ValueError(f"`attempts` must be at least 1, got {self.attempts!r}")
+        if not (math.isfinite(self.sigma_inflation) and self.sigma_inflation >= 0):
+            raise ValueError(f"`sigma_inflation` must be finite and at least 0, got {self.sigma_inflation!r}")
+
+    def rate(
+        self, teacher: Rating, student: Rating, *, expected: float, observed: float | None, n_problems: int
+    ) -> tuple[Rating, Rating, Outcome]:
+        """Return the ratings after one match with that many valid problems, and who won it; see `rate`."""
+        return rate(
+            teacher,
+            student,
+            expected,
+            observed,
+            self.constants,
+            scheme=self.outcome,
+            attempts=max(1, n_problems * self.attempts),
+            engine=self.engine,
+        )
+
+    def before_step(self, rating: Rating) -> Rating:
+        """Return the rating that a member which has played takes into the next step; see `inflate`."""
+        return inflate(rating, self.sigma_inflation, self.constants) if self.sigma_inflation else rating
+
+
 def rate(
     teacher: Rating,
     student: Rating,

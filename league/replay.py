@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from league.ratings import RatingConstants, expected, rate
+from league.ratings import RatingRules, expected
 from league.types import Rating, Row
 
 RELATIVE_ERROR = 1e-9
@@ -18,10 +18,11 @@ RELATIVE_ERROR = 1e-9
 class Replay:
     """Follows a run step by step and tells where its tables differ from what they should say."""
 
-    def __init__(self, constants: RatingConstants) -> None:
+    def __init__(self, rules: RatingRules) -> None:
         """Begin before the founding."""
-        self._constants = constants
+        self._rules = rules
         self._ratings: dict[str, Rating] = {}
+        self._played: set[str] = set()
 
     def step(self, ratings: Sequence[Row], matches: Sequence[Row]) -> Iterator[str]:
         """Go through one step; yield what is wrong in it, a line each.
@@ -32,6 +33,7 @@ class Replay:
         """
         updates = [row for row in ratings if row["event"] == "update"]
         rated = [row for row in sorted(matches, key=lambda row: row["match_id"]) if row["kind"] == "train"]
+        self._ratings |= {name: self._rules.before_step(self._ratings[name]) for name in self._played}
         yield from self._pairings(rated)
         order = [(row["match_id"], row[f"{side}_id"]) for row in rated for side in ("teacher", "student")]
         if order != [(row["match_id"], row["member_id"]) for row in updates]:
@@ -47,7 +49,7 @@ class Replay:
             teacher, student = (self._ratings.get(match[f"{side}_id"]) for side in ("teacher", "student"))
             if teacher is None or student is None:
                 yield f"match {match['match_id']} has a member that is not in the league then"
-            elif not _close(match["expected"], share := expected(student, teacher, self._constants)):
+            elif not _close(match["expected"], share := expected(student, teacher, self._rules.constants)):
                 yield f"match {match['match_id']}: `expected` should be {share!r}, is {match['expected']!r}"
 
     def _match(self, match: Row, updates: Sequence[Row]) -> Iterator[str]:
@@ -56,7 +58,9 @@ class Replay:
             return  # told by `_pairings`
         before = self._ratings[teacher], self._ratings[student]
         try:
-            *rated, outcome = rate(*before, match["expected"], match["observed"], self._constants)
+            *rated, outcome = self._rules.rate(
+                *before, expected=match["expected"], observed=match["observed"], n_problems=match["n_problems"]
+            )
         except ValueError as error:
             yield f"match {match['match_id']} cannot be rated: {error}"
             return
@@ -65,13 +69,16 @@ class Replay:
         for row, rating in zip(updates, rated, strict=True):
             yield from _compare(row, rating)
             self._ratings[row["member_id"]] = rating
+            self._played.add(row["member_id"])
 
     def _turnover(self, rows: Sequence[Row]) -> Iterator[str]:
+        prior = self._rules.constants.prior
         for row in rows:
             name = row["member_id"]
+            self._played.discard(name)
             if row["event"] == "birth":
-                self._ratings[name] = self._constants.prior
-                yield from _compare(row, self._constants.prior)
+                self._ratings[name] = prior
+                yield from _compare(row, prior)
             elif (last := self._ratings.pop(name, None)) is None:
                 yield f"{name} has an event {row['event']!r} but is not in the league then"
             else:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from league.matchmaking import SchemeName
-from league.ratings import OutcomeScheme, RatingConstants, RatingEngine
+from league.ratings import RatingRules
 from league.selection import ParentScheme
 
 
@@ -37,16 +37,8 @@ class Rules:
     """Steps after the founding, >= 0."""
     seed: int = 0
     """Root of all randomness, >= 0."""
-    ratings: RatingConstants = field(default_factory=RatingConstants)
-    """Constants of the ratings; their prior is the rating of founders and children."""
-    rating_engine: RatingEngine = "trueskill"
-    """What computes the ratings."""
-    outcome: OutcomeScheme = "expected"
-    """What a match is worth."""
-    attempts: int = 1
-    """Attempts at each valid problem, >= 1; what `attempts` counts."""
-    sigma_inflation: float = 0.0
-    """Standard deviation that a rating gains when its member's weights have changed, >= 0."""
+    rating: RatingRules = field(default_factory=RatingRules)
+    """How matches make ratings."""
     matchmaking: SchemeName = "pfsp"
     """How opponents are chosen."""
     exploration: float = 0.0
@@ -72,7 +64,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Check the ranges that selection does not check."""
-        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1, "attempts": 1}
+        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1}
         for name, floor in floors.items():
             if getattr(self, name) < floor:
                 raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")

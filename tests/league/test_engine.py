@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rock_paper_scissors import Reports, RockPaperScissors, make_rules
 
 from league.engine import League
-from league.ratings import RatingConstants, inflate, rate
+from league.ratings import RatingConstants, RatingRules, inflate, rate
 from league.storage import RunFolder, committed_steps, read_metrics, read_rows, read_table
 from league.types import Play, Rating, Side
 
@@ -250,8 +250,7 @@ def test_every_option_of_the_league_goes_on_bit_for_bit(make_league: Any, matchm
     options = {
         "matchmaking": matchmaking,
         "exploration": 0.2,
-        "outcome": "attempts",
-        "sigma_inflation": 0.5,
+        "rating": RatingRules(outcome="attempts", attempts=4, sigma_inflation=0.5),
         "elites": 1,
         "parents": "rank",
         "save_every": 1,
@@ -271,7 +270,7 @@ def test_every_option_of_the_league_goes_on_bit_for_bit(make_league: Any, matchm
 
 
 def test_a_rating_is_inflated_once_a_step_after_the_weights_changed(make_league: Any) -> None:
-    league, _ = make_league(evolve_every=None, operators={}, sigma_inflation=2.0)
+    league, _ = make_league(evolve_every=None, operators={}, rating=RatingRules(sigma_inflation=2.0))
     league.found()
     league.step(1)
     before = dict(league.ratings)
