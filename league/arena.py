@@ -1,7 +1,8 @@
 """`ProgramArena`: where members play the programming game and learn from it, on one machine.
 
-Owns the members' weights (a slot of the stack each), the problem buffer and the clock of a step's phases. Owns neither
-who plays (the engine) nor what is kept (storage). The phases are in `rounds`, the columns in `rows`.
+Owns the members' weights (a slot of the stack each), the problem buffer, the archive and the clock of a step's
+phases. Owns neither who plays (the engine) nor what is kept (storage). The phases are in `rounds`, the columns in
+`rows`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Protocol
 import torch
 from safetensors.torch import load, save
 
+from league.archive import Archive, standard_centroids
 from league.config import RunConfig, known, make_game
 from league.learning import MakeTrainer, learning_rate, lora_config, make_trainer, rollouts_of, update_metrics
 from league.lineage import founder_seed
@@ -105,6 +107,7 @@ class ProgramArena:
         self._room = Room(base.context_tokens, PromptEncoder(base.tokenizer).encode, self._sampling)
         self._trainer = (new_trainer or make_trainer)(config, self._stack)
         self._buffer = seeded_buffer(self._game).copy()
+        self._archive = Archive(standard_centroids())
         self._seconds: dict[str, float] = {}
 
     @property
@@ -144,11 +147,12 @@ class ProgramArena:
             if played.round.problem is not None:
                 self._buffer.add(played.round.problem)
         tables = self._tables(rounds, dict(zip(rollouts, advantages, strict=True)))
-        metrics = step_metrics(tables["problems"], tables["rollouts"]) | update_metrics(report)
+        self._archive.place(tables["problems"])
+        metrics = step_metrics(tables["problems"], tables["rollouts"]) | self._archive.coverage()
         return Play(
             results=tuple(_result(match, rounds) for match in matches),
             tables=tables,
-            metrics=metrics,
+            metrics=metrics | update_metrics(report),
             seconds=self._seconds,
         )
 
@@ -177,19 +181,21 @@ class ProgramArena:
         }
 
     def save_state(self, folder: str) -> None:
-        """Write the buffer (JSON lines, oldest first within each task) and the optimiser's moments."""
+        """Write the buffer (JSON lines, oldest first within each task), the archive and the optimiser's moments."""
         lines = "".join(json.dumps(row) + "\n" for row in self._buffer.rows())
         (Path(folder) / BUFFER_FILE).write_text(lines, encoding="utf-8")
+        self._archive.save(Path(folder))
         (Path(folder) / OPTIMISER_FILE).write_bytes(save(self._trainer.state_dict()))
 
     def restore(self, members: Sequence[Member], adapters: str, state: str) -> None:
-        """Take over saved adapters, buffer and moments; see `Arena`."""
+        """Take over saved adapters, buffer, archive and moments; see `Arena`."""
         for member in members:
             adapter, _ = load_adapter(Path(adapters) / member.member_id / str(member.version))
             self._settle(member, adapter)
         lines = (Path(state) / BUFFER_FILE).read_text(encoding="utf-8").splitlines()
         game = self._game
         self._buffer = ProblemBuffer.from_rows(map(json.loads, lines), tasks=game.tasks, size=game.buffer_size)
+        self._archive = Archive.load(Path(state))
         self._trainer.load_state_dict(load((Path(state) / OPTIMISER_FILE).read_bytes()))
 
     def close(self) -> None:

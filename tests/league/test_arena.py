@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from scripted import ScriptedBackend, make_base
 
+from league.archive import CELLS, Archive
 from league.arena import BUFFER_FILE, OPTIMISER_FILE, ProgramArena
 from league.config import RunConfig, make_game, resolve
 from league.engine import League
@@ -174,6 +175,10 @@ def test_valid_problems_enter_the_buffer_and_the_state_is_saved(played: Any, tmp
     for row in play.tables["problems"]:
         assert (row["problem_id"] is not None) == row["valid"]
         assert not row["valid"] or row["problem_id"] in saved
+        assert (row["cell_id"] is not None) == row["valid"]
+    filled = {row["cell_id"] for row in play.tables["problems"] if row["valid"] and row["task"] != "induction"}
+    assert play.metrics["teacher/coverage"] == len(filled) / CELLS
+    assert Archive.load(tmp_path).coverage().items() <= play.metrics.items()
     assert (tmp_path / OPTIMISER_FILE).stat().st_size > 0
 
 
