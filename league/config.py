@@ -20,6 +20,7 @@ from league.options import (
     LearnOptions,
     MachineOptions,
     MatchOptions,
+    MeasureOptions,
     PlayOptions,
     PresetInt,
     at_least,
@@ -65,6 +66,8 @@ class RunConfig:
     """Who meets whom, and what a match is worth."""
     evolve: Annotated[EvolveOptions, FLAT] = field(default_factory=EvolveOptions)
     """Who is replaced, and by whose child."""
+    measure: Annotated[MeasureOptions, FLAT] = field(default_factory=MeasureOptions)
+    """What is measured now and then."""
     ratings: RatingConstants = field(default_factory=RatingConstants)
     """Constants of the ratings."""
     game: GameOptions = field(default_factory=GameOptions)

@@ -15,6 +15,7 @@ from typing import Any
 
 from league import lineage, seeds
 from league.matchmaking import make_matches
+from league.payoff import Meeting, payoff_metrics
 from league.rules import Rules
 from league.selection import Replacement, select
 from league.types import (
@@ -50,6 +51,7 @@ class League:
         self._next_match = 0
         self._last_step = 0
         self._used: list[str] = []
+        self._meetings: list[Meeting] = []
 
     def run(self) -> None:
         """Found the league and play all its steps. An interruption loses at most the step it falls into."""
@@ -76,6 +78,7 @@ class League:
         self.ratings = {name: Rating(**values) for name, values in standing["ratings"].items()}
         self._used = standing["used"]
         self._next_match = standing["next_match"]
+        self._meetings = [Meeting(**values) for values in standing["meetings"]]
         self._arena.restore(self.members, str(adapters), str(state))
         self._last_step = standing["step"]
 
@@ -120,16 +123,17 @@ class League:
         self._grow_versions(matches)
         tables: dict[str, list[Row]] = {name: list(rows) for name, rows in play.tables.items()}
         tables["ratings"], tables["matches"] = self._rate(play)
+        metrics = {**play.metrics, **self._payoffs(step, play)}
         births = self._evolve(step, tables)
         last = step == self.rules.steps
         if last or step % self.rules.save_every == 0:
             self._save(step, self.members, state=True)
         elif births:
             self._save(step, [birth.child for birth in births], state=False)
-        self._recorder.commit(step, tables, {**play.metrics, "seconds": dict(play.seconds)})
+        self._recorder.commit(step, tables, {**metrics, "seconds": dict(play.seconds)})
         self._last_step = step
         self._watcher.committed(
-            StepReport(step=step, results=play.results, births=births, metrics=play.metrics, seconds=play.seconds)
+            StepReport(step=step, results=play.results, births=births, metrics=metrics, seconds=play.seconds)
         )
 
     def side(self, side: Side) -> list[Member]:
@@ -170,6 +174,29 @@ class League:
                     row = _rating_row(match.step, member_id, self.ratings[member_id], "update", match.match_id)
                     rating_rows.append(row)
         return rating_rows, match_rows
+
+    def _payoffs(self, step: int, play: Play) -> dict[str, float]:
+        """Remember each pair's latest match; if it is time, return what these say of the members."""
+        every = self.rules.payoff_every
+        if not every:
+            return {}
+        self._meetings += [
+            Meeting(
+                teacher_id=result.match.teacher.member_id,
+                student_id=result.match.student.member_id,
+                observed=result.observed,
+                n_problems=result.n_problems,
+            )
+            for result in play.results
+            if result.observed is not None and result.match.kind != "frozen"
+        ]
+        alive = {member.member_id for member in self.members}
+        latest = {(one.teacher_id, one.student_id): one for one in self._meetings}
+        self._meetings = [one for one in latest.values() if {one.teacher_id, one.student_id} <= alive]
+        if step % every:
+            return {}
+        sides = ([member.member_id for member in self.side(side)] for side in (Side.TEACHER, Side.STUDENT))
+        return payoff_metrics(self._meetings, *sides)
 
     def _evolve(self, step: int, tables: dict[str, list[Row]]) -> tuple[Birth, ...]:
         """Replace the worst by children of the others, if it is time; add what happened to the tables.
@@ -246,6 +273,7 @@ class League:
             "ratings": {name: asdict(rating) for name, rating in self.ratings.items()},
             "used": self._used,
             "next_match": self._next_match,
+            "meetings": [asdict(meeting) for meeting in self._meetings],
         }
 
 

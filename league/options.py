@@ -237,6 +237,19 @@ class EvolveOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions:
+    """What is measured beside each step's own numbers."""
+
+    payoff_every: int = 10
+    """Steps between two reports of who beats whom (cyclic share, equilibrium, alpha-rank), >= 0, from each pair's
+    latest match; 0 reports none."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, payoff_every=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GameOptions:
     """The rest of the game's rules; what a preset decides is in `PlayOptions`."""
 

@@ -59,12 +59,14 @@ class Rules:
     """How parents are drawn among survivors."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
+    payoff_every: int = 10
+    """Steps between two reports of the payoff matrix, >= 0, of each pair's latest match; 0 reports none."""
     save_every: int = 5
     """Steps between two savings of weights and state, >= 1; the last step always saves."""
 
     def __post_init__(self) -> None:
         """Check the ranges that selection does not check."""
-        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "save_every": 1}
+        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "payoff_every": 0, "save_every": 1}
         for name, floor in floors.items():
             if getattr(self, name) < floor:
                 raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")

@@ -119,6 +119,7 @@ def make_rules(**changes: Any) -> Rules:
         "steps": 7,
         "seed": 5,
         "evolve_every": 3,
+        "payoff_every": 2,
         "operators": OPERATORS,
     }
     return Rules(**(values | changes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rock_paper_scissors import Reports, RockPaperScissors, make_rules
+from rock_paper_scissors import PAYOFF, Reports, RockPaperScissors, make_rules
 
 from league.engine import League
 from league.ratings import RatingConstants, RatingRules, inflate, rate
 from league.storage import RunFolder, committed_steps, read_metrics, read_rows, read_table
-from league.types import Play, Rating, Side
+from league.types import Match, MatchResult, Play, Rating, Side
 
 
 def final_members(run: RunFolder) -> set[str]:
@@ -277,3 +277,30 @@ def test_a_rating_is_inflated_once_a_step_after_the_weights_changed(make_league:
     league._inflate()
     assert all(league.ratings[name] == inflate(before[name], 2.0) for name in before)
     assert all(league.ratings[name].sigma > before[name].sigma for name in before)
+
+
+class Fixed(RockPaperScissors):
+    """Members that each play one move and learn nothing; a student's rate is its mean score, a draw a half."""
+
+    def play(self, matches: Sequence[Match], *, step: int) -> Play:
+        """Look the results up."""
+        del step
+        results = tuple(
+            MatchResult(
+                match=match, observed=(PAYOFF[match.student.slot, match.teacher.slot] + 1) / 2, n_problems=self.games
+            )
+            for match in matches
+        )
+        return Play(results=results, tables={}, metrics={}, seconds={})
+
+
+def test_a_league_that_turns_in_circles_is_told_so_every_few_steps(make_league: Any) -> None:
+    reports = Reports()
+    league, _ = make_league(
+        arena=Fixed(0), watcher=reports, students=3, steps=40, payoff_every=10, evolve_every=None, operators={}
+    )
+    league.run()
+    told = {report.step: report.metrics for report in reports.all if "league/pairs_met" in report.metrics}
+    assert set(told) == {10, 20, 30, 40}
+    assert told[40]["league/cyclic_share"] > 0.99
+    assert told[40]["league/nash_support/student"] == 3
