@@ -1,8 +1,8 @@
-"""`ProgramArena`: where members play the programming game and learn from it, on one machine.
+"""`ProgramArena`: where members play the programming game and learn from it.
 
-Owns the members' weights (a slot of the stack each), the problem buffer, the archive and the clock of a step's
-phases. Owns neither who plays (the engine) nor what is kept (storage). The phases are in `rounds`, the columns in
-`rows`.
+Owns the problem buffer, the archive and the clock of a step's phases. Owns neither who plays (the engine), nor where
+the members' weights are and who does the work (`executors`), nor what is kept (storage). The phases are in `rounds`,
+the columns in `rows`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from safetensors.torch import load, save
 
 from league.archive import Archive, standard_centroids
 from league.config import RunConfig, known, make_game
-from league.learning import MakeTrainer, learning_rate, lora_config, make_trainer, rollouts_of, update_metrics
+from league.executors.local import LocalExecutor
+from league.executors.types import Executor
+from league.learning import MakeTrainer, learning_rate, lora_config, rollouts_of, update_metrics
 from league.lineage import founder_seed
 from league.metrics import step_metrics
 from league.operators import apply
@@ -35,62 +36,37 @@ from league.rounds import (
 )
 from league.rows import problem_row, rollout_rows
 from league.types import Match, MatchResult, Member, Play, Row, Side
-from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base
 from populora_agents.lora import Adapter, adapter_sha256, check_rank, fresh_adapter, load_adapter, save_adapter
 from populora_agents.prompting import PromptEncoder
-from populora_agents.stack import AdapterStack
-from populora_agents.types import Backend, Rollout, UpdateReport
+from populora_agents.types import Rollout, UpdateReport
 from populora_env.buffer import ProblemBuffer
 from populora_env.game import seeded_buffer
-from populora_env.judging import Judge
 from populora_env.prompts import get_style
 from populora_env.verifier import Verifier
 
 BUFFER_FILE, OPTIMISER_FILE = "buffer.jsonl", "optimiser.safetensors"
 
 
-class ClosingJudge(Judge, Protocol):
-    """A judge that holds processes, and says what protects us from what they run."""
-
-    @property
-    def layers(self) -> Mapping[str, bool]:
-        """Each layer of the sandbox, and whether it is in force."""
-        ...
-
-    def close(self) -> None:
-        """Give the processes back."""
-        ...
-
-
 class ProgramArena:
-    """Implements `league.types.Arena` over one base model, one adapter stack and one verifier."""
+    """Implements `league.types.Arena` over one base model and an executor that does the work."""
 
-    def __init__(
-        self,
-        config: RunConfig,
-        base: Base,
-        verifier: ClosingJudge,
-        backend: Backend | None = None,
-        new_trainer: MakeTrainer | None = None,
-    ) -> None:
-        """Put an empty stack on the base.
+    def __init__(self, config: RunConfig, base: Base, executor: Executor) -> None:
+        """Begin without members.
 
         Args:
             config: Resolved.
-            base: Taken over: its model carries the stack from now on.
-            verifier: Taken over: closed with the arena.
-            backend: Taken over: who completes prompts. None is the base itself, with the stack.
-            new_trainer: Makes what learns. None is the trainer that the configuration names.
+            base: Whose tokenizer, context and shapes count; the executor may have put a stack on its model.
+            executor: Taken over: closed with the arena.
 
         Raises:
-            ValueError: Not resolved, targets that the base lacks, or lengths that its context has no room for.
+            ValueError: Not resolved, or lengths that the base's context has no room for.
         """
         play = config.play
         self._config = config
         self._game = make_game(config, None)
         self._base = base
-        self._verifier = verifier
+        self._executor = executor
         self._sampling = Sampling(
             seed=config.seed,
             proposal_tokens=known(play.proposal_tokens),
@@ -100,12 +76,12 @@ class ProgramArena:
             stop=get_style(self._game.style).stop,
         )
         self._lora = lora_config(config)
-        check_rank(base.model, self._lora)
-        self._stack = AdapterStack(base.model, self._lora, config.teachers + config.students)
-        self._slots: dict[str, tuple[int, int]] = {}
-        self._backend = TorchBackend(base, self._stack, self._slots) if backend is None else backend
+        self._stack = executor.adapters
+        self._slots = executor.slots
+        self._backend = executor.backend
+        self._verifier = executor.judge
         self._room = Room(base.context_tokens, PromptEncoder(base.tokenizer).encode, self._sampling)
-        self._trainer = (new_trainer or make_trainer)(config, self._stack)
+        self._trainer = executor.rule
         self._buffer = seeded_buffer(self._game).copy()
         self._archive = Archive(standard_centroids())
         self._seconds: dict[str, float] = {}
@@ -199,9 +175,8 @@ class ProgramArena:
         self._trainer.load_state_dict(load((Path(state) / OPTIMISER_FILE).read_bytes()))
 
     def close(self) -> None:
-        """Close the verifier."""
-        self._backend.close()
-        self._verifier.close()
+        """Close the executor."""
+        self._executor.close()
 
     def _learn(self, rollouts: Sequence[Rollout]) -> tuple[list[float], UpdateReport]:
         advantages = self._trainer.advantages(rollouts)
@@ -253,16 +228,34 @@ class ProgramArena:
         self._seconds[phase] = self._seconds.get(phase, 0.0) + time.perf_counter() - began
 
 
-def make_arena(config: RunConfig, base: Base, new_trainer: MakeTrainer | None = None) -> ProgramArena:
-    """Return the arena of a resolved configuration, its verifier running; `new_trainer` as for `ProgramArena`.
+def make_arena(
+    config: RunConfig, base: Base, new_trainer: MakeTrainer | None = None, *, exchange: Path | None = None
+) -> ProgramArena:
+    """Return the arena of a resolved configuration, its executor running.
+
+    Args:
+        config: Resolved.
+        base: Taken over by an executor that works here.
+        new_trainer: Makes what learns. None is the trainer that the configuration names.
+        exchange: Folder for adapters on their way between processes; an executor that works here needs none.
 
     Raises:
-        ValueError: As for `ProgramArena`.
+        ValueError: As for `ProgramArena`, or targets that the base lacks, or a rank too large for them.
         SandboxError: Untrusted code cannot be run safely here.
+        ExecutorError: The cluster cannot be started or joined.
     """
+    check_rank(base.model, lora_config(config))
     with ExitStack() as held:
-        verifier = held.enter_context(Verifier(config.verifier))
-        arena = ProgramArena(config, base, verifier, new_trainer=new_trainer)
+        executor: Executor
+        if config.cluster.executor == "ray" and exchange is not None:
+            from league.executors.ray import RayExecutor  # an option that few need
+
+            executor = RayExecutor(config, base.name, exchange, new_trainer)
+        else:
+            verifier = held.enter_context(Verifier(config.verifier))
+            executor = LocalExecutor(config, base, verifier, new_trainer=new_trainer)
+        held.callback(executor.close)
+        arena = ProgramArena(config, base, executor)
         held.pop_all()
         return arena
 

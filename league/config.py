@@ -15,6 +15,7 @@ import tyro
 
 from league.options import (
     FLAT,
+    ClusterOptions,
     EvolveOptions,
     GameOptions,
     LearnOptions,
@@ -58,6 +59,8 @@ class RunConfig:
     """Run folder; it must not exist yet, or be empty."""
     machine: Annotated[MachineOptions, FLAT] = field(default_factory=MachineOptions)
     """What the machine gives and keeps."""
+    cluster: Annotated[ClusterOptions, FLAT] = field(default_factory=ClusterOptions)
+    """Where the work is done."""
     play: Annotated[PlayOptions, FLAT] = field(default_factory=PlayOptions)
     """How a match is played."""
     learn: Annotated[LearnOptions, FLAT] = field(default_factory=LearnOptions)

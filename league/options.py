@@ -266,6 +266,30 @@ class GameOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Where the work is done. The numbers depend on the two shares and on `threads` alone."""
+
+    executor: Literal["local", "ray"] = "local"
+    """In this process, or by actors of Ray; the numbers are the same."""
+    rollout_shards: int = 1
+    """Shares into which the members are dealt for completing prompts, >= 1; with Ray a worker each."""
+    trainer_shards: int = 1
+    """Shares into which the members are dealt for learning, >= 1; with Ray a trainer each."""
+    ray_address: Annotated[
+        str, tyro.conf.arg(metavar="HOST:PORT|auto", help_behavior_hint="(default: start Ray on this machine)")
+    ] = ""
+    """Ray cluster to join, from one of its nodes; the run folder must lie where all of them see it."""
+    worker_gpus: float = 0.0
+    """GPUs of each worker and trainer of Ray, >= 0; above 0 the base lies there."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, rollout_shards=1, trainer_shards=1, worker_gpus=0)
+        if self.executor == "local" and (self.ray_address or self.worker_gpus):
+            raise ValueError("`ray_address` and `worker_gpus` need `--executor ray`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineOptions:
     """What the machine gives, and what it keeps."""
 

@@ -34,6 +34,7 @@ from league.schemas import SCHEMA_VERSION
 from league.storage import (
     ADAPTERS,
     CONFIG,
+    EXCHANGE,
     VERSIONS,
     RunFolder,
     StorageError,
@@ -55,8 +56,11 @@ _NOTE = """
 
 Flags that are not given take the preset of the base model. `--config FILE` begins with the settings of a `config.yaml`,
 as it lies in every run folder; flags that stand beside it win. `--resume RUN` goes on with a run that was stopped or
-killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer. `--dry-run` says
-what a run with these flags would do and take, and writes nothing."""
+killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer, as may
+`--executor`, `--ray-address` and `--worker-gpus`, to go on elsewhere. `--dry-run` says what a run with these flags would
+do and take, and writes nothing."""
+_BESIDE_RESUME = ("--steps", "--executor", "--ray-address", "--worker-gpus")
+"""What may change in mid-run, since no number of the steps that are left depends on it."""
 _PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")
 
 
@@ -159,8 +163,9 @@ def _take_resume(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
     if len(flags) < place + 2:
         raise UsageError("--resume needs a run folder")
     run, rest = Path(flags[place + 1]), flags[:place] + flags[place + 2 :]
-    if rest and (rest[0] != "--steps" or len(rest) != 2):
-        raise UsageError(f"beside --resume only --steps may stand, a run keeps its settings; got {' '.join(rest)!r}")
+    if len(rest) % 2 or not set(rest[::2]) <= set(_BESIDE_RESUME):
+        allowed = ", ".join(_BESIDE_RESUME)
+        raise UsageError(f"beside --resume only {allowed} may stand, a run keeps its settings; got {' '.join(rest)!r}")
     committed_steps(run)
     return ["--config", str(run / CONFIG), *rest], run
 
@@ -182,6 +187,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
     import torch  # it takes seconds
 
     from league.arena import make_arena
+    from league.executors.types import ExecutorError
     from league.operators import usable
     from league.plan import plan
     from populora_agents.bases import load_base
@@ -195,8 +201,8 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
             for line in plan(config, base, out):
                 tell(line)
             return 0
-        arena = make_arena(config, base, new_trainer)
-    except ValueError as error:
+        arena = make_arena(config, base, new_trainer, exchange=(out / EXCHANGE).absolute())
+    except (ValueError, ExecutorError) as error:
         raise UsageError(str(error)) from error
     except SandboxError as error:
         complain(f"the sandbox: {error}")
@@ -216,6 +222,9 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
             return 130
         except SandboxError as error:
             complain(f"the sandbox: {error}; committed steps are kept in {out}")
+            return 1
+        except ExecutorError as error:
+            complain(f"{error}; committed steps are kept in {out}, go on with --resume {shlex.quote(str(out))}")
             return 1
         except DivergedError as error:
             complain(f"{error}; committed steps are kept in {out}, {_advice(config, error)}")

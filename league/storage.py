@@ -29,6 +29,8 @@ from league.types import Row
 
 CONFIG, VERSIONS, METRICS, COMMITS = "config.yaml", "versions.json", "metrics.jsonl", "commits"
 ADAPTERS, STATE, LOCK = "adapters", "state", "lock"
+EXCHANGE = "exchange"
+"""Folder of what is on its way between the machines of a cluster while a run goes on; nothing of it is kept."""
 
 
 class StorageError(RuntimeError):

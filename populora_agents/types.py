@@ -111,6 +111,11 @@ class DivergedError(FloatingPointError):
         """Name the members, and what of theirs is not finite."""
         super().__init__(f"{' and '.join(members)} diverged: {what} not finite")
         self.members = tuple(members)
+        self._what = what
+
+    def __reduce__(self) -> tuple[type[DivergedError], tuple[tuple[str, ...], str]]:
+        """Survive pickling, which would call the class with the message alone."""
+        return type(self), (self.members, self._what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

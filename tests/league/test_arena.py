@@ -17,6 +17,7 @@ from league.archive import CELLS, Archive
 from league.arena import BUFFER_FILE, OPTIMISER_FILE, ProgramArena
 from league.config import RunConfig, make_game, resolve
 from league.engine import League
+from league.executors.local import LocalExecutor
 from league.learning import trainer_config
 from league.lineage import found
 from league.options import GameOptions, LearnOptions, PlayOptions
@@ -62,7 +63,8 @@ def make_config(**changes: Any) -> RunConfig:
 
 def make_arena(verifier: Any, **changes: Any) -> ProgramArena:
     config = make_config(**changes)
-    return ProgramArena(config, make_base(), Lent(verifier), ScriptedBackend(make_game(config, None)))
+    base, backend = make_base(), ScriptedBackend(make_game(config, None))
+    return ProgramArena(config, base, LocalExecutor(config, base, Lent(verifier), backend))
 
 
 def make_matches(members: Sequence[Member], step: int = 1) -> list[Match]:
@@ -149,8 +151,8 @@ def test_another_update_rule_takes_the_trainers_place_and_its_advantages_are_kep
         return made[0]
 
     config = make_config()
-    backend = ScriptedBackend(make_game(config, None))
-    arena = ProgramArena(config, make_base(), Lent(verifier), backend, new_trainer)
+    base, backend = make_base(), ScriptedBackend(make_game(config, None))
+    arena = ProgramArena(config, base, LocalExecutor(config, base, Lent(verifier), backend, new_trainer))
     members = list(found(2, 2))
     arena.found(members)
     match = Match(match_id=0, step=1, kind="train", teacher=members[0], student=members[2], expected=0.5)

@@ -336,7 +336,10 @@ def test_parse_refuses_with_a_usage_error() -> None:
     [
         (("--resume",), "--resume needs a run folder"),
         (("--resume", "/nowhere"), "'/nowhere' is no run folder"),
-        (("--resume=/nowhere", "--seed", "1"), "beside --resume only --steps may stand"),
+        (
+            ("--resume=/nowhere", "--seed", "1"),
+            "beside --resume only --steps, --executor, --ray-address, --worker-gpus may stand",
+        ),
         (("--teachers", "3", "--resume", "/nowhere"), "a run keeps its settings; got '--teachers 3'"),
     ],
 )
