@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ PLACING_S = 180.0
 """How long an actor may take to find a node and to come up, in seconds."""
 _OBJECT_STORE_BYTES = 256 << 20
 """Shared memory of a Ray that is started here: rollouts and completions pass through it, weights do not."""
+
+_KNOCK_S = 10.0
+_LONGEST_FOLDER = 24
+"""Characters of a folder for temporary files in which Ray's sockets still fit: their names end at 107."""
 
 
 @dataclass(slots=True)
@@ -55,7 +60,8 @@ class Cluster:
         if address:
             settings = {**common, "address": address}
         else:
-            self._folder = tempfile.mkdtemp(prefix="ray-")
+            usual = tempfile.gettempdir()
+            self._folder = tempfile.mkdtemp(prefix="ray-", dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
             settings = {
                 **common,
                 "address": "local",
@@ -65,6 +71,8 @@ class Cluster:
                 "_temp_dir": self._folder,
             }
         try:
+            if address not in ("", "auto"):
+                _knock(address)
             self._ray.init(**settings)
         except BaseException as error:
             self._end()
@@ -183,6 +191,15 @@ def _import_ray() -> Any:
         return import_module("ray")
     except ImportError as error:
         raise ExecutorError("`--executor ray` needs Ray: pip install 'populora-league[ray]'") from error
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens at `HOST:PORT`, for which Ray would wait for many minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise OSError("expected HOST:PORT or auto")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S):
+        pass
 
 
 def _first_line(error: BaseException) -> str:

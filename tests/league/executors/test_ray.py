@@ -1,0 +1,173 @@
+"""Leagues on Ray: the same numbers as here, an end by Ctrl-C, and workers and nodes that are killed in mid-step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from league.run import main
+from league.schemas import SCHEMAS, TIME_COLUMNS
+from league.storage import committed_steps, read_table
+
+cluster_utils = pytest.importorskip("ray.cluster_utils", reason="ray is not installed: pip install '.[ray]'")
+pytestmark = pytest.mark.slow
+
+FLAGS = (
+    "--base nano --teachers 3 --students 2 --steps 3 --evolve-every 2 --min-age 0 --save-every 1 --proposals 4 "
+    "--attempts 2 --tasks deduction --threads 1 --rollout-shards 2 --trainer-shards 2 --game.seed-problems 16"
+)
+SETTINGS = FLAGS.split()
+MARK = "POPULORA_TEST_CLUSTER"
+"""In the environment of everything that a test's cluster starts, so that no other process is ever killed."""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run that all others have to equal."""
+    out = tmp_path_factory.mktemp("here") / "run"
+    assert main([*SETTINGS, "--out", str(out)]) == 0
+    counts = load_file(out / "state" / "step=3" / "optimiser.safetensors")["counts"]
+    assert (counts > 0).sum() >= 2, "without learning the comparison would be worth little"
+    return out
+
+
+def contents(run: Path) -> dict[str, Any]:
+    """Return all of a run but its settings and measured times."""
+    tables = {
+        name: read_table(run, name).drop_columns(
+            [column for column in ("run_id", *TIME_COLUMNS) if column in SCHEMAS[name].names]
+        )
+        for name in SCHEMAS
+    }
+    files = {
+        str(path.relative_to(run)): path.read_bytes()
+        for folder in ("adapters", "state")
+        for path in (run / folder).rglob("*")
+        if path.is_file()
+    }
+    return {**tables, **files, "steps": committed_steps(run)}
+
+
+def marked(mark: str, title: str = "") -> list[int]:
+    """Return the processes that bear the mark and whose command line begins with `title`."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0") and (
+                folder / "cmdline"
+            ).read_bytes().startswith(title.encode()):
+                found.append(int(folder.name))
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return found
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.01)
+    return value
+
+
+def test_ctrl_c_leaves_no_process_and_the_resumed_run_equals_one_played_here(here: Path, tmp_path: Path) -> None:
+    out, mark = tmp_path / "run", str(tmp_path)
+    folders = set(Path(tempfile.gettempdir()).glob("ray-*"))
+    command = [sys.executable, "-m", "league.run", *SETTINGS, "--executor", "ray", "--out", str(out)]
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, MARK: mark},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    wait_until(lambda: (out / "commits" / "step=1.json").exists() or running.poll() is not None, "the first step")
+    assert running.poll() is None, running.communicate()
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all of the group
+    printed, complaint = running.communicate(timeout=120)
+    assert running.returncode == 130, complaint
+    assert "Traceback" not in printed + complaint
+    assert complaint.count("\n") == 1
+    wait_until(lambda: not marked(mark), "the end of all processes", 30)
+    assert not (out / "exchange").exists()
+    assert set(Path(tempfile.gettempdir()).glob("ray-*")) <= folders
+    assert main(["--resume", str(out), "--executor", "ray"]) == 0
+    assert contents(out) == contents(here)
+    assert not (out / "exchange").exists()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes on this machine."""
+    monkeypatch.setenv(MARK, str(tmp_path))
+    nodes = cluster_utils.Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False},
+    )
+    nodes.add_node(num_cpus=1, object_store_memory=80 << 20)
+    yield nodes
+    nodes.shutdown()
+
+
+def test_killing_a_worker_a_trainer_and_a_node_in_mid_step_changes_nothing(
+    here: Path, cluster: Any, tmp_path: Path
+) -> None:
+    out, mark = tmp_path / "run", str(tmp_path)
+    done: list[str] = []
+
+    def kill(method: str) -> None:
+        """Kill one process in the middle of a method."""
+        os.kill(wait_until(lambda: marked(mark, f"ray::{method}"), method)[0], signal.SIGKILL)
+        done.append(method)
+
+    def harm() -> None:
+        kill("RolloutWorker.generate")
+        wait_until((out / "commits" / "step=1.json").exists, "step 1")
+        kill("TrainWorker.update")
+        wait_until((out / "commits" / "step=2.json").exists, "step 2")
+        wait_until(lambda: marked(mark, "ray::RolloutWorker.generate"), "step 3")
+        (second,) = cluster.worker_nodes
+        raylet = second.all_processes["raylet"][0].process.pid
+        for title in ("ray::RolloutWorker", "ray::TrainWorker", "ray::JudgeWorker"):
+            assert any(parent_of(pid) == raylet for pid in marked(mark, title)), f"no {title} stands on the node"
+        cluster.remove_node(second, allow_graceful=False)
+        done.append("node")
+
+    enemy = threading.Thread(target=harm, daemon=True)
+    enemy.start()
+    assert main([*SETTINGS, "--executor", "ray", "--ray-address", cluster.address, "--out", str(out)]) == 0
+    enemy.join(timeout=60)
+    assert done == ["RolloutWorker.generate", "TrainWorker.update", "node"]
+    assert contents(out) == contents(here)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"), [("127.0.0.1:1", "Connection refused"), ("nonsense", "expected HOST:PORT or auto")]
+)
+def test_a_cluster_that_is_not_there_is_one_line(
+    address: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--executor", "ray", "--ray-address", address, "--out", str(tmp_path / "run")]
+    assert main([*SETTINGS, *flags]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"cannot join the Ray cluster at {address!r}" in err
+    assert reason in err
+    assert not (tmp_path / "run").exists()
