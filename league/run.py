@@ -57,8 +57,8 @@ _NOTE = """
 Flags that are not given take the preset of the base model. `--config FILE` begins with the settings of a `config.yaml`,
 as it lies in every run folder; flags that stand beside it win. `--resume RUN` goes on with a run that was stopped or
 killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer, as may
-`--executor`, `--ray-address` and `--worker-gpus`, to go on elsewhere. `--dry-run` says what a run with these flags would
-do and take, and writes nothing."""
+`--executor`, `--ray-address` and `--worker-gpus`, to go on elsewhere. `--dry-run` says what a run with these flags
+would do and take, and writes nothing."""
 _BESIDE_RESUME = ("--steps", "--executor", "--ray-address", "--worker-gpus")
 """What may change in mid-run, since no number of the steps that are left depends on it."""
 _PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")

@@ -24,7 +24,7 @@ cluster_utils = pytest.importorskip("ray.cluster_utils", reason="ray is not inst
 pytestmark = pytest.mark.slow
 
 FLAGS = (
-    "--base nano --teachers 3 --students 2 --steps 3 --evolve-every 2 --min-age 0 --save-every 1 --proposals 4 "
+    "--base nano --teachers 3 --students 2 --steps 6 --evolve-every 2 --min-age 0 --save-every 1 --proposals 4 "
     "--attempts 2 --tasks deduction --threads 1 --rollout-shards 2 --trainer-shards 2 --game.seed-problems 16"
 )
 SETTINGS = FLAGS.split()
@@ -37,7 +37,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run that all others have to equal."""
     out = tmp_path_factory.mktemp("here") / "run"
     assert main([*SETTINGS, "--out", str(out)]) == 0
-    counts = load_file(out / "state" / "step=3" / "optimiser.safetensors")["counts"]
+    counts = load_file(out / "state" / "step=6" / "optimiser.safetensors")["counts"]
     assert (counts > 0).sum() >= 2, "without learning the comparison would be worth little"
     return out
 
@@ -141,8 +141,7 @@ def test_killing_a_worker_a_trainer_and_a_node_in_mid_step_changes_nothing(
         kill("RolloutWorker.generate")
         wait_until((out / "commits" / "step=1.json").exists, "step 1")
         kill("TrainWorker.update")
-        wait_until((out / "commits" / "step=2.json").exists, "step 2")
-        wait_until(lambda: marked(mark, "ray::RolloutWorker.generate"), "step 3")
+        wait_until(lambda: marked(mark, "ray::RolloutWorker.generate"), "a later step")
         (second,) = cluster.worker_nodes
         raylet = second.all_processes["raylet"][0].process.pid
         for title in ("ray::RolloutWorker", "ray::TrainWorker", "ray::JudgeWorker"):
