@@ -21,7 +21,7 @@ from league.config import RunConfig, known, make_game
 from league.executors.local import LocalExecutor
 from league.executors.types import Executor
 from league.learning import MakeTrainer, learning_rate, lora_config, rollouts_of, update_metrics
-from league.lineage import founder_seed
+from league.lineage import founder_seed, side_of
 from league.metrics import step_metrics
 from league.operators import apply
 from league.rounds import (
@@ -181,10 +181,7 @@ class ProgramArena:
     def _learn(self, rollouts: Sequence[Rollout]) -> tuple[list[float], UpdateReport]:
         advantages = self._trainer.advantages(rollouts)
         slots = {member_id: slot for member_id, (slot, _) in self._slots.items()}
-        rates = {
-            member_id: learning_rate(self._config, Side.TEACHER if slot < self._config.teachers else Side.STUDENT)
-            for member_id, slot in slots.items()
-        }
+        rates = {member_id: learning_rate(self._config, side_of(member_id)) for member_id in slots}
         return advantages.tolist(), self._trainer.update(rollouts, advantages, slots, rates)
 
     def _tables(self, rounds: Sequence[PlayedRound], advantages: Mapping[str, float]) -> dict[str, list[Row]]:
@@ -218,8 +215,8 @@ class ProgramArena:
         return self._stack.adapter(slot)
 
     def _slot_of(self, member: Member) -> int:
-        """Teachers come first in the stack."""
-        return member.slot if member.side is Side.TEACHER else self._config.teachers + member.slot
+        """Teachers come first in the stack; a single agent is alone in it."""
+        return self._config.teachers + member.slot if member.side is Side.STUDENT else member.slot
 
     @contextmanager
     def _clock(self, phase: str) -> Iterator[None]:

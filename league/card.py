@@ -63,13 +63,22 @@ def _front_matter(export: Export) -> str:
     return f"---\n{yaml.safe_dump(values, sort_keys=False)}---\n"
 
 
+_LEAGUE = (
+    "in which\n"
+    "teachers and students, all adapters of that one frozen base, were trained against each other by self-play"
+)
+_DOES = {
+    Side.TEACHER: f"poses programming problems. It is a teacher of a league {_LEAGUE}",
+    Side.STUDENT: f"solves programming problems. It is a student of a league {_LEAGUE}",
+    Side.AGENT: "poses programming problems and\nsolves them. It was trained on its own problems, by self-play",
+}
+
+
 def _title(export: Export) -> str:
     side, member = export.standing.side, inline(export.standing.member_id)
-    does = "poses programming problems" if side is Side.TEACHER else "solves programming problems"
     return (
         f"# {export.standing.member_id}\n\n"
-        f"{member} is a LoRA adapter of {inline(export.base)} that {does}. It is a {side.value} of a league in which\n"
-        "teachers and students, all adapters of that one frozen base, were trained against each other by self-play\n"
+        f"{member} is a LoRA adapter of {inline(export.base)} that {_DOES[side]}\n"
         f"(run {inline(export.run_id)}, version {export.version}, saved after step {export.step}).\n"
     )
 
@@ -77,7 +86,9 @@ def _title(export: Export) -> str:
 def _rating(export: Export) -> str:
     one = export.standing
     rate = "-" if one.solve_rate is None else f"{one.solve_rate:.3f}"
-    good = "low is good for a teacher" if one.side is Side.TEACHER else "high is good for a student"
+    good = {Side.TEACHER: "low is good for a teacher", Side.STUDENT: "high is good for a student"}.get(
+        one.side, "its own problems: high may mean that they are easy"
+    )
     return (
         "## Rating\n\n"
         f"| mu | sigma | mu - {export.caution:g} sigma | won | drawn | lost | solve rate |\n"
@@ -111,7 +122,7 @@ def _example(export: Export) -> list[str]:
     row = export.example
     if row is None:
         return []
-    what = "wrote" if export.standing.side is Side.TEACHER else "met"
+    what = "met" if export.standing.side is Side.STUDENT else "wrote"
     text = f"{row['program']}\n\n# input: {', '.join(row['inputs'][:1])}"
     return [
         f"## A problem that it {what}\n\n"

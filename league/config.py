@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import tyro
 
@@ -34,6 +34,9 @@ from populora_env.types import Task
 CONFIG_VERSION = 1
 """Grows when a field is renamed or given another meaning; stored in every `config.yaml`."""
 
+BaselineCompute = Literal["per-adapter", "total"]
+"""What a single agent is held equal to: one pair of members, or the whole population."""
+
 _T = TypeVar("_T")
 
 
@@ -45,6 +48,10 @@ class RunConfig:
     """Members of the side that proposes, >= 1."""
     students: int = 4
     """Members of the side that solves, >= 1."""
+    single_agent: bool = False
+    """One adapter proposes to itself, in place of both sides (the AZR baseline); it learns at the students' rate."""
+    baseline_compute: BaselineCompute = "per-adapter"
+    """Of a single agent: per-adapter plays one match a step, total as many as teachers and students would."""
     steps: PresetInt = None
     """Steps of the run, >= 0."""
     seed: int = 0
@@ -94,6 +101,16 @@ class RunConfig:
             )
         make_game(self, None)
 
+    @property
+    def members(self) -> int:
+        """Adapters in training."""
+        return 1 if self.single_agent else self.teachers + self.students
+
+    @property
+    def matches(self) -> int:
+        """Matches a step."""
+        return 1 if self.single_agent and self.baseline_compute == "per-adapter" else max(self.teachers, self.students)
+
     def rating_rules(self) -> RatingRules:
         """Return how the matches of a resolved configuration make ratings.
 
@@ -108,6 +125,11 @@ class RunConfig:
             attempts=known(self.play.attempts),
             sigma_inflation=match.sigma_inflation,
         )
+
+
+def describe_members(config: RunConfig) -> str:
+    """Return who is in a league, for people."""
+    return "a single agent" if config.single_agent else f"{config.teachers} teachers and {config.students} students"
 
 
 def make_game(config: RunConfig, preset: Preset | None) -> GameConfig:

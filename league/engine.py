@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from league import lineage, seeds
-from league.matchmaking import make_matches
+from league.matchmaking import make_matches, self_play
 from league.payoff import Meeting, payoff_metrics
 from league.rules import Rules
 from league.selection import Replacement, select
@@ -85,7 +85,8 @@ class League:
     def found(self) -> None:
         """Make the founders and commit them as step 0."""
         rules, prior = self.rules, self.rules.rating.constants.prior
-        self.members = list(lineage.found(rules.teachers, rules.students))
+        alone = rules.self_play > 0
+        self.members = list(lineage.found_alone() if alone else lineage.found(rules.teachers, rules.students))
         self._used = [member.member_id for member in self.members]
         self.ratings = dict.fromkeys(self._used, prior)
         self._arena.found(self.members)
@@ -107,17 +108,7 @@ class League:
     def step(self, step: int) -> None:
         """Play, rate, evolve if it is time, and commit."""
         self._inflate()
-        matches = make_matches(
-            self.side(Side.TEACHER),
-            self.side(Side.STUDENT),
-            self.ratings,
-            step=step,
-            first_match_id=self._next_match,
-            generator=seeds.generator(self.rules.seed, step, "matchmaking"),
-            constants=self.rules.rating.constants,
-            scheme=self.rules.matchmaking,
-            exploration=self.rules.exploration,
-        )
+        matches = self._match(step)
         play = self._arena.play(matches, step=step)
         self._next_match += len(matches)
         self._grow_versions(matches)
@@ -139,6 +130,24 @@ class League:
     def side(self, side: Side) -> list[Member]:
         """Return the members of one side, by slot."""
         return [member for member in self.members if member.side is side]
+
+    def _match(self, step: int) -> tuple[Match, ...]:
+        """Return who meets whom in a step."""
+        if self.rules.self_play:
+            (agent,) = self.members
+            rating = self.ratings[agent.member_id]
+            return self_play(agent, self.rules.self_play, rating, step=step, first_match_id=self._next_match)
+        return make_matches(
+            self.side(Side.TEACHER),
+            self.side(Side.STUDENT),
+            self.ratings,
+            step=step,
+            first_match_id=self._next_match,
+            generator=seeds.generator(self.rules.seed, step, "matchmaking"),
+            constants=self.rules.rating.constants,
+            scheme=self.rules.matchmaking,
+            exploration=self.rules.exploration,
+        )
 
     def _inflate(self) -> None:
         """Doubt the ratings of all whose weights have changed since their last match."""
@@ -178,7 +187,7 @@ class League:
     def _payoffs(self, step: int, play: Play) -> dict[str, float]:
         """Remember each pair's latest match; if it is time, return what these say of the members."""
         every = self.rules.payoff_every
-        if not every:
+        if not every or self.rules.self_play:
             return {}
         self._meetings += [
             Meeting(

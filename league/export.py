@@ -154,9 +154,9 @@ def ancestry(lineage: Sequence[Row], member_id: str) -> list[Row]:
 
 
 def _example(problems: Sequence[Row], matches: Sequence[Row], member_id: str) -> Row | None:
-    """Return the last problem of middling difficulty that a teacher wrote or a student met."""
+    """Return the last problem of middling difficulty that the member wrote or met."""
     side = side_of(member_id)
-    met = {row["match_id"] for row in matches if row[f"{side.value}_id"] == member_id}
+    met = {row["match_id"] for row in matches if row[side.match_column] == member_id}
     own = [row for row in problems if row["valid"] and row["match_id"] in met and row["solve_rate"] is not None]
     return min(reversed(own), key=lambda row: abs(row["solve_rate"] - 0.5), default=None)
 

@@ -100,6 +100,6 @@ def _numbers(update: MemberUpdate) -> Mapping[str, float | None]:
 
 
 def learning_rate(config: RunConfig, side: Side) -> float:
-    """Return the learning rate of a side, of a resolved configuration."""
+    """Return the learning rate of a side, of a resolved configuration; a single agent has the students'."""
     learn = config.learn
     return known(learn.teacher_learning_rate if side is Side.TEACHER else learn.student_learning_rate)

@@ -36,6 +36,11 @@ def found(teachers: int, students: int) -> tuple[Member, ...]:
     )
 
 
+def found_alone() -> tuple[Member, ...]:
+    """Return the one member of a league without sides, which plays both roles."""
+    return (Member(member_id=f"{Side.AGENT.value}_0", side=Side.AGENT, slot=0),)
+
+
 def founder_seed(root: int, member_id: str) -> int:
     """Return the seed of a founder's first weights, as the lineage names it and an arena shall use it."""
     return seeds.seed(root, 0, FOUNDER, member_id)

@@ -138,6 +138,21 @@ def make_matches(
     )
 
 
+def self_play(agent: Member, count: int, rating: Rating, *, step: int, first_match_id: int) -> tuple[Match, ...]:
+    """Return `count` matches of a single agent with itself, which rate nobody."""
+    return tuple(
+        Match(
+            match_id=first_match_id + number,
+            step=step,
+            teacher=agent,
+            student=agent,
+            expected=expected(rating, rating),
+            kind="self_play",
+        )
+        for number in range(count)
+    )
+
+
 def _choose(
     chances: Array, scheme: SchemeName, exploration: float, step: int, generator: np.random.Generator
 ) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.config import RunConfig, known
+from league.config import RunConfig, describe_members, known
 from league.config_file import ConfigError, load_config
 from league.learning import lora_config
 from league.storage import CONFIG, VERSIONS, StorageError, read_metrics, read_object
@@ -76,7 +76,7 @@ def plan(config: RunConfig, base: Base, out: Path) -> list[str]:
 def work(config: RunConfig) -> Work:
     """Return what one step of a resolved configuration asks for."""
     play = config.play
-    matches = max(config.teachers, config.students)
+    matches = config.matches
     proposals = matches * len(config.tasks) * play.groups * known(play.proposals)
     attempts = proposals * known(play.attempts)
     tokens = proposals * known(play.proposal_tokens) + attempts * known(play.answer_tokens)
@@ -120,9 +120,9 @@ def plan_lines(
         adapter_parameters: Of one member.
         pace: Of an earlier run of the base.
     """
-    asked, steps, members = work(config), known(config.steps), config.teachers + config.students
+    asked, steps, members = work(config), known(config.steps), config.members
     yield f"base         {base}, {_size(base_bytes)} of weights"
-    yield f"members      {config.teachers} teachers, {config.students} students, {adapter_parameters:,} parameters each"
+    yield f"members      {describe_members(config)}, {adapter_parameters:,} parameters each"
     yield f"steps        {steps:,}"
     yield (
         f"a step       {asked.matches:,} matches, {asked.proposals:,} proposals, at most {asked.attempts:,} attempts, "

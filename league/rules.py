@@ -35,6 +35,8 @@ class Rules:
     """Members of that side, >= 1."""
     steps: int
     """Steps after the founding, >= 0."""
+    self_play: int = 0
+    """Matches a step of a single agent with itself, in place of two sides, >= 0; 0 has the two sides."""
     seed: int = 0
     """Root of all randomness, >= 0."""
     rating: RatingRules = field(default_factory=RatingRules)
@@ -66,9 +68,11 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Check the ranges that selection does not check."""
-        floors = {"teachers": 1, "students": 1, "steps": 0, "seed": 0, "payoff_every": 0, "save_every": 1}
-        for name, floor in floors.items():
+        floors = {"teachers": 1, "students": 1, "save_every": 1}
+        for name, floor in (floors | dict.fromkeys(("self_play", "steps", "seed", "payoff_every"), 0)).items():
             if getattr(self, name) < floor:
                 raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")
         if self.evolve_every is not None and (self.evolve_every < 1 or not self.operators):
             raise ValueError("evolution needs `evolve_every` of at least 1 and at least one of `operators`")
+        if self.evolve_every is not None and self.self_play:
+            raise ValueError("a single agent does not evolve: `evolve_every` must be None where there is `self_play`")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 from safetensors import SafetensorError
 
-from league.config import RunConfig, known, resolve
+from league.config import RunConfig, describe_members, known, resolve
 from league.config_file import ConfigError, dump_config, load_config
 from league.display import Display, complain, tell
 from league.lineage import side_of
@@ -43,6 +43,7 @@ from league.storage import (
     read_rows,
     refuse_existing,
 )
+from league.types import Side
 from populora_agents.types import DivergedError
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
 
 def _advice(config: RunConfig, error: DivergedError) -> str:
     """Return what to change after members have diverged."""
-    sides = sorted({side_of(member_id).value for member_id in error.members}, reverse=True)
+    sides = sorted({"teacher" if side_of(name) is Side.TEACHER else "student" for name in error.members}, reverse=True)
     rates = {"teacher": config.learn.teacher_learning_rate, "student": config.learn.student_learning_rate}
     flags = " and ".join(f"--{side}-learning-rate (now {rates[side]:g})" for side in sides)
     return f"lower {flags} and run again"
@@ -247,8 +248,7 @@ def _play(config: RunConfig, arena: ProgramArena, run: RunFolder) -> None:
     rules = make_rules(config)
     with Display(rules.steps) as display:
         display.note(
-            f"{rules.teachers} teachers and {rules.students} students on {arena.base_name}, {rules.steps} steps, "
-            f"seed {rules.seed}, into {run.path}"
+            f"{describe_members(config)} on {arena.base_name}, {rules.steps} steps, seed {rules.seed}, into {run.path}"
         )
         league = League(rules, arena, run, display)
         last = run.last_state()
@@ -313,6 +313,7 @@ def make_rules(config: RunConfig) -> Rules:
     from league.rules import Breeding, Rules
 
     evolve: EvolveOptions = config.evolve
+    evolves = evolve.evolution and evolve.fraction > 0 and not config.single_agent
     chosen = {name: (find_operator(name), weight) for name, weight in evolve.weights.items()}
     return Rules(
         teachers=config.teachers,
@@ -320,9 +321,10 @@ def make_rules(config: RunConfig) -> Rules:
         steps=known(config.steps),
         seed=config.seed,
         rating=config.rating_rules(),
+        self_play=config.matches if config.single_agent else 0,
         matchmaking=config.match.matchmaking,
         exploration=config.match.exploration,
-        evolve_every=known(evolve.evolve_every) if evolve.evolution and evolve.fraction else None,
+        evolve_every=known(evolve.evolve_every) if evolves else None,
         operators={
             name: Breeding(arity=operator.arity, parameters=operator.parameters, weight=weight)
             for name, (operator, weight) in chosen.items()
@@ -344,7 +346,8 @@ def _new_run_id() -> str:
 
 def _default_name(config: RunConfig, run_id: str) -> str:
     base = "".join(char if char.isalnum() or char in "-." else "-" for char in Path(config.base).name) or "base"
-    return f"{base}-{config.teachers}t{config.students}s-seed{config.seed}-{run_id}"
+    league = "single" if config.single_agent else f"{config.teachers}t{config.students}s"
+    return f"{base}-{league}-seed{config.seed}-{run_id}"
 
 
 def _versions(config: RunConfig, arena: ProgramArena) -> Mapping[str, Any]:

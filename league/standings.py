@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from league.lineage import side_of
 from league.types import Rating, Row, Side
 
+_TRAINING = ("train", "self_play")
+"""Kinds of match in which the present members learn from each other."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
@@ -29,7 +32,7 @@ class Standing:
     lost: int
     """Rated matches whose outcome was for the other side."""
     solve_rate: float | None
-    """Mean of `observed` over its rated matches that had a valid problem; low is good for a teacher."""
+    """Mean of `observed` over the matches it learnt from that had a valid problem; low is good for a teacher."""
     born: int
     """Step of birth."""
     operator: str
@@ -55,15 +58,15 @@ def standings(
         for row in lineage
         if (final := last[row["child_id"]])["event"] != "retire"
     ]
-    return sorted(standing, key=lambda one: (one.side is not Side.TEACHER, -one.bound, one.born, one.member_id))
+    return sorted(standing, key=lambda one: (list(Side).index(one.side), -one.bound, one.born, one.member_id))
 
 
 def _standing(birth: Row, rating: Rating, matches: Sequence[Row], caution: float) -> Standing:
     member_id = birth["child_id"]
     side = side_of(member_id)
-    own = [row for row in matches if row["kind"] == "train" and row[f"{side.value}_id"] == member_id]
+    own = [row for row in matches if row["kind"] in _TRAINING and row[side.match_column] == member_id]
     observed = [row["observed"] for row in own if row["observed"] is not None]
-    outcomes = [row["outcome"] for row in own]
+    outcomes = [row["outcome"] for row in own if row["kind"] == "train"]
     won, drawn = outcomes.count(side.value), outcomes.count("draw")
     return Standing(
         member_id=member_id,
@@ -72,7 +75,7 @@ def _standing(birth: Row, rating: Rating, matches: Sequence[Row], caution: float
         bound=rating.lower_bound(caution),
         won=won,
         drawn=drawn,
-        lost=len(own) - won - drawn,
+        lost=len(outcomes) - won - drawn,
         solve_rate=sum(observed) / len(observed) if observed else None,
         born=birth["step"],
         operator=birth["operator"],

@@ -20,10 +20,16 @@ Row = dict[str, Any]
 
 
 class Side(StrEnum):
-    """The two sub-populations; a member never changes sides."""
+    """The two sub-populations, or the single agent that stands for both; a member never changes sides."""
 
     TEACHER = "teacher"
     STUDENT = "student"
+    AGENT = "agent"
+
+    @property
+    def match_column(self) -> str:
+        """Column of the matches table that names this side's member; a single agent stands in both columns."""
+        return "teacher_id" if self is Side.TEACHER else "student_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,7 @@ class Member:
     """One adapter with its place in the league; weights and optimiser state live in the arena."""
 
     member_id: str
-    """`teacher_0`, `student_3`, ...; never used again after retirement."""
+    """`teacher_0`, `student_3`, `agent_0`; never used again after retirement."""
     side: Side
     slot: int
     """Place on its side, 0-based; a child takes its predecessor's."""
@@ -69,8 +75,8 @@ class Match:
     student: Member
     expected: float
     """p(student wins) by the ratings at pairing."""
-    kind: Literal["train", "cross_eval", "frozen"] = "train"
-    """Only `train` matches rate."""
+    kind: Literal["train", "cross_eval", "frozen", "self_play"] = "train"
+    """Only `train` matches rate; `self_play` is a single agent's with itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

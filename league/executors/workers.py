@@ -76,7 +76,7 @@ class ModelWorker(Worker):
         dtype = None if config.machine.dtype == "auto" else getattr(torch, config.machine.dtype)
         device = "cuda" if config.cluster.worker_gpus else "cpu"
         base = load_base(self._plan.base, device=device, dtype=dtype)
-        return base, AdapterStack(base.model, lora_config(config), config.teachers + config.students)
+        return base, AdapterStack(base.model, lora_config(config), config.members)
 
     def _fill(self, slot: int, weights: str) -> None:
         """Have a slot hold the weights that lie there."""

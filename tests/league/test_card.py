@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,3 +99,10 @@ def test_the_way_to_load_is_a_program(on_hub: bool) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", model_card(make_export(on_hub=on_hub, base="a/b")), re.DOTALL)
     compile(program, "card", "exec")
     assert ("load_base('a/b')" in program) is not on_hub
+
+
+def test_a_single_agents_card_speaks_of_both_roles() -> None:
+    export = make_export()
+    card = model_card(replace(export, standing=replace(export.standing, member_id="agent_0", side=Side.AGENT)))
+    assert "poses programming problems and\nsolves them. It was trained on its own problems, by self-play" in card
+    assert "its own problems: high may mean that they are easy" in card

@@ -138,3 +138,19 @@ class _Unused:
 
 def test_nones_are_found_at_any_depth() -> None:
     assert nones(_Unused(inner=EvolveOptions())) == [".inner.evolve_every", ".inner.operators", ".inner.min_age"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "members", "matches"),
+    [
+        ({}, 7, 4),
+        ({"single_agent": True}, 1, 1),
+        ({"single_agent": True, "baseline_compute": "total"}, 1, 4),
+        ({"baseline_compute": "total"}, 7, 4),
+    ],
+)
+def test_a_single_agent_plays_for_a_pair_or_for_the_whole_population(
+    changes: dict[str, Any], members: int, matches: int
+) -> None:
+    config = RunConfig(teachers=3, students=4, **changes)
+    assert (config.members, config.matches) == (members, matches)

@@ -304,3 +304,25 @@ def test_a_league_that_turns_in_circles_is_told_so_every_few_steps(make_league: 
     assert set(told) == {10, 20, 30, 40}
     assert told[40]["league/cyclic_share"] > 0.99
     assert told[40]["league/nash_support/student"] == 3
+
+
+def test_a_single_agent_meets_itself_and_is_not_rated(make_league: Any) -> None:
+    options = {"self_play": 3, "evolve_every": None, "operators": {}, "save_every": 2}
+    league, run = make_league(**options)
+    league.run()
+    assert [member.member_id for member in league.members] == ["agent_0"]
+    assert league.members[0].version == 7
+    matches = read_rows(run.path, "matches")
+    assert [row["match_id"] for row in matches] == list(range(21))
+    assert {(row["kind"], row["teacher_id"], row["student_id"], row["expected"]) for row in matches} == {
+        ("self_play", "agent_0", "agent_0", 0.5)
+    }
+    assert [row["event"] for row in read_rows(run.path, "ratings")] == ["birth"]
+    second, _ = make_league("rest", **options)
+    second.restore(run.path / "adapters", run.path / "state" / "step=7")
+    assert second.members == league.members
+
+
+def test_a_single_agent_does_not_evolve(make_league: Any) -> None:
+    with pytest.raises(ValueError, match="a single agent does not evolve"):
+        make_league(self_play=1)

@@ -22,6 +22,7 @@ from scripted import save_base
 
 from league.arena import ProgramArena
 from league.config import RunConfig, resolve
+from league.integrity import check_run
 from league.operators import OPERATORS, usable
 from league.options import EvolveOptions
 from league.rules import Breeding
@@ -360,6 +361,20 @@ def test_a_run_can_be_made_longer_and_equals_the_one_that_was_asked_for_at_once(
     before = files(short)
     assert main(["--resume", str(short)]) == 0
     assert files(short) == before
+
+
+def test_a_single_agent_learns_from_its_own_problems_and_can_be_gone_on_with(base: Path, tmp_path: Path) -> None:
+    settings = (*("--teachers", "2", "--students", "1", "--single-agent", "--baseline-compute", "total"), *SMALL[2:])
+    settings = (*settings, *SEEDS, "--base", str(base), "--save-every", "1")
+    short, whole = tmp_path / "short", tmp_path / "whole"
+    assert main([*settings, "--steps", "1", "--out", str(short)]) == 0
+    assert main(["--resume", str(short), "--steps", "2"]) == 0
+    assert main([*settings, "--steps", "2", "--out", str(whole)]) == 0
+    assert contents(short) == contents(whole)
+    rows = read_rows(whole, "rollouts")
+    assert {row["member_id"] for row in rows} == {"agent_0"}
+    assert len({row["match_id"] for row in rows if row["step"] == 1}) == 2  # as many as two teachers and a student
+    assert {check.name: check.faults for check in check_run(whole) if check.faults} == {}
 
 
 def test_a_damaged_state_is_one_line_and_nothing_is_changed(

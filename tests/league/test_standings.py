@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from league.standings import standings
+from league.types import Side
 
 
 def test_standings_by_hand() -> None:
@@ -42,3 +43,11 @@ def test_standings_by_hand() -> None:
     assert (child.won, child.drawn, child.lost, child.solve_rate) == (0, 0, 0, None)
     assert (teacher.bound, teacher.won, teacher.drawn, teacher.lost, teacher.solve_rate) == (14.0, 0, 1, 2, 0.75)
     assert (student.won, student.drawn, student.lost, student.solve_rate) == (2, 1, 0, 0.75)
+
+
+def test_a_single_agent_has_a_solve_rate_and_no_score() -> None:
+    rating = {"mu": 25.0, "sigma": 8.0, "member_id": "agent_0", "event": "birth", "step": 0}
+    birth = {"child_id": "agent_0", "step": 0, "operator": "founder", "parents": []}
+    match = {"kind": "self_play", "teacher_id": "agent_0", "student_id": "agent_0", "outcome": "teacher"}
+    (one,) = standings([rating], [match | {"observed": 0.25}, match | {"observed": 0.75}], [birth], caution=1.0)
+    assert (one.side, one.won, one.drawn, one.lost, one.solve_rate) == (Side.AGENT, 0, 0, 0, 0.5)
