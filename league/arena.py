@@ -21,7 +21,7 @@ from league.config import RunConfig, known, make_game
 from league.executors.local import LocalExecutor
 from league.executors.types import Executor
 from league.learning import MakeTrainer, learning_rate, lora_config, rollouts_of, update_metrics
-from league.lineage import founder_seed, side_of
+from league.lineage import founder_seed
 from league.metrics import step_metrics
 from league.operators import apply
 from league.rounds import (
@@ -117,7 +117,7 @@ class ProgramArena:
             judge_answers(rounds, self._verifier)
         rollouts = {rollout_id: rollout for played in rounds for rollout_id, rollout in rollouts_of(played)}
         with self._clock("update"):
-            advantages, report = self._learn(list(rollouts.values()))
+            advantages, report = self._learn(list(rollouts.values()), matches)
         self._grow(matches)
         for played in rounds:
             if played.round.problem is not None:
@@ -178,10 +178,14 @@ class ProgramArena:
         """Close the executor."""
         self._executor.close()
 
-    def _learn(self, rollouts: Sequence[Rollout]) -> tuple[list[float], UpdateReport]:
+    def _learn(self, rollouts: Sequence[Rollout], matches: Sequence[Match]) -> tuple[list[float], UpdateReport]:
         advantages = self._trainer.advantages(rollouts)
         slots = {member_id: slot for member_id, (slot, _) in self._slots.items()}
-        rates = {member_id: learning_rate(self._config, side_of(member_id)) for member_id in slots}
+        rates = {
+            member.member_id: learning_rate(self._config, member.side) * member.learning_rate_scale
+            for match in matches
+            for member in (match.teacher, match.student)
+        }
         return advantages.tolist(), self._trainer.update(rollouts, advantages, slots, rates)
 
     def _tables(self, rounds: Sequence[PlayedRound], advantages: Mapping[str, float]) -> dict[str, list[Row]]:

@@ -231,7 +231,7 @@ class League:
         )
         concerned = {member.member_id for one in plan for member in (one.victim, *one.parents)}
         self._save(step, [member for member in self.members if member.member_id in concerned], state=False)
-        children = lineage.bear(plan, self._used, step=step)
+        children = lineage.bear(plan, self._used, step=step, explore_seed=rules.seed if rules.explore else None)
         tables["lineage"] = [self._breed(child, replacement) for child, replacement in zip(children, plan, strict=True)]
         for child, replacement in zip(children, plan, strict=True):
             tables["ratings"] += self._succeed(child, replacement.victim)

@@ -38,7 +38,6 @@ def trainer_config(config: RunConfig) -> TrainerConfig:
         clip_high=learn.clip_high,
         max_ratio=learn.max_ratio,
         kl_coefficient=learn.kl_coefficient,
-        temperature=known(config.play.temperature),
         micro_batch_tokens=learn.micro_batch_tokens,
         shared_row_tokens=learn.shared_row_tokens,
         gradient_checkpointing=learn.gradient_checkpointing,
@@ -71,6 +70,7 @@ def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
                 token_ids=seat.completion.token_ids,
                 logprobs=seat.completion.logprobs,
                 reward=reward,
+                temperature=seat.completion.request.temperature,
             ),
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from league import seeds
 from league.selection import Replacement
@@ -17,6 +18,9 @@ FOUNDER = "founder"
 """What the lineage table names as the operator of members without parents."""
 LINEAGE_FILE = "lineage.json"
 """Record of a child that was bred outside a league, beside its weights."""
+
+EXPLORE = (0.8, 1.2)
+"""By which a birth scales a hyper-parameter, down or up."""
 
 _MEMBER_ID = re.compile(rf"(?P<side>{'|'.join(Side)})_(?P<number>\d+)")
 
@@ -80,13 +84,19 @@ def _parsed(member_id: str) -> re.Match[str]:
     return match
 
 
-def bear(replacements: Sequence[Replacement], used: Collection[str], *, step: int) -> tuple[Member, ...]:
+def bear(
+    replacements: Sequence[Replacement], used: Collection[str], *, step: int, explore_seed: int | None = None
+) -> tuple[Member, ...]:
     """Return the child of each replacement: a new id, its victim's side and slot, version 0.
+
+    Learning rate and temperature are those of the better parent; where births explore, each is scaled by 0.8 or 1.2,
+    with even odds. Source: Jaderberg et al., "Population based training of neural networks", 2017.
 
     Args:
         replacements: Of one evolution.
         used: Ids of all members that ever were.
         step: Step of birth.
+        explore_seed: Root of what a birth draws; None where births do not explore.
     """
     taken = set(used)
     children: list[Member] = []
@@ -94,8 +104,27 @@ def bear(replacements: Sequence[Replacement], used: Collection[str], *, step: in
         victim = replacement.victim
         member_id = next_member_id(victim.side, taken)
         taken.add(member_id)
-        children.append(Member(member_id=member_id, side=victim.side, slot=victim.slot, born=step))
+        child = Member(
+            member_id=member_id,
+            side=victim.side,
+            slot=victim.slot,
+            born=step,
+            learning_rate_scale=replacement.parents[0].learning_rate_scale,
+            temperature_scale=replacement.parents[0].temperature_scale,
+        )
+        children.append(child if explore_seed is None else _explore(child, explore_seed))
     return tuple(children)
+
+
+def _explore(child: Member, root: int) -> Member:
+    """Scale what the child inherited."""
+    up = seeds.generator(root, child.born, "explore", child.member_id).random(2) < 0.5
+    rate, temperature = (EXPLORE[int(bit)] for bit in up)
+    return replace(
+        child,
+        learning_rate_scale=child.learning_rate_scale * rate,
+        temperature_scale=child.temperature_scale * temperature,
+    )
 
 
 def founder_row(member: Member, *, seed: int, adapter_sha256: str) -> Row:
@@ -161,5 +190,7 @@ def _row(
         "operator": operator,
         "parameters": [{"name": name, "value": float(parameters[name])} for name in sorted(parameters)],
         "seed": seed,
+        "learning_rate_scale": member.learning_rate_scale,
+        "temperature_scale": member.temperature_scale,
         "adapter_sha256": adapter_sha256,
     }

@@ -202,6 +202,8 @@ class EvolveOptions:
     """Survivors breed evenly, or the n-th worst with weight n."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
+    explore: bool = False
+    """Children take learning rate and temperature of their better parent, each scaled by 0.8 or 1.2 (PBT)."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -263,7 +263,7 @@ def _request(
         adapter=member.adapter,
         messages=observation.messages,
         max_new_tokens=max_new_tokens,
-        temperature=sampling.temperature,
+        temperature=sampling.temperature * member.temperature_scale,
         top_p=sampling.top_p,
         stop=sampling.stop,
         seed=seeds.seed(sampling.seed, step, "sampling", purpose),

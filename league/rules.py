@@ -61,6 +61,8 @@ class Rules:
     """How parents are drawn among survivors."""
     crossover_probability: float = 0.5
     """Share of children with two parents, in [0, 1]."""
+    explore: bool = False
+    """Whether children scale learning rate and temperature of their better parent up or down."""
     payoff_every: int = 10
     """Steps between two reports of the payoff matrix, >= 0, of each pair's latest match; 0 reports none."""
     save_every: int = 5

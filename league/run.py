@@ -335,6 +335,7 @@ def make_rules(config: RunConfig) -> Rules:
         elites=evolve.elites,
         parents=evolve.parents,
         crossover_probability=evolve.crossover_probability,
+        explore=evolve.explore,
         payoff_every=config.measure.payoff_every,
         save_every=config.machine.save_every,
     )

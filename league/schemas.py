@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from league.types import Row
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Grows when a column is added, renamed or given another meaning."""
 
 TIME_COLUMNS = frozenset({"exec_ms"})
@@ -120,6 +120,8 @@ _LINEAGE = _schema(
         "operator": _TEXT,
         "parameters": pa.list_(pa.struct([pa.field("name", _TEXT), pa.field("value", _REAL)])),
         "seed": pa.uint64(),
+        "learning_rate_scale": _REAL,
+        "temperature_scale": _REAL,
         "adapter_sha256": _TEXT,
     },
     {},

@@ -57,6 +57,10 @@ class Member:
     """Grows by one with every step in which it plays, whether its weights moved or not."""
     born: int = 0
     """Step of birth."""
+    learning_rate_scale: float = 1.0
+    """Of its side's learning rate, > 0; 1 where births do not explore."""
+    temperature_scale: float = 1.0
+    """Of the sampling temperature, > 0; likewise."""
 
     @property
     def adapter(self) -> AdapterVersion:

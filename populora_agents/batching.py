@@ -41,6 +41,8 @@ class MicroBatch:
     """C."""
     predictors: Tensor
     """int64 [N]: where each sampled token is predicted, as a place in the last C + 1 columns of all rows, flattened."""
+    temperatures: Tensor
+    """float64 [N]: at which each token was sampled."""
 
     @property
     def mask(self) -> Tensor:
@@ -179,6 +181,7 @@ def _collate(rollouts: Sequence[Rollout], rows: Sequence[_Row]) -> MicroBatch:
     ids, places = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     segments = np.full(shape, -1, dtype=np.int64)
     predictors: list[int] = []
+    temperatures: list[float] = []
     for number, row in enumerate(rows):
         start = prompt - row.prompt
         ids[number, start:prompt] = rollouts[row.places[0]].prompt_ids
@@ -191,6 +194,7 @@ def _collate(rollouts: Sequence[Rollout], rows: Sequence[_Row]) -> MicroBatch:
             ids[number, column:end] = tokens
             places[number, column:end] = np.arange(row.prompt, row.prompt + len(tokens))
             segments[number, column:end] = segment
+            temperatures += [rollouts[place].temperature] * len(tokens)
             # The prompt's last token predicts the first one of every completion, in column 0 of the last C + 1.
             first = number * (completion + 1)
             predictors += [first, *range(first + column - prompt + 1, first + end - prompt)]
@@ -203,4 +207,5 @@ def _collate(rollouts: Sequence[Rollout], rows: Sequence[_Row]) -> MicroBatch:
         segments=torch.from_numpy(segments),
         completion_columns=completion,
         predictors=torch.tensor(predictors, dtype=torch.int64),
+        temperatures=torch.tensor(temperatures, dtype=torch.float64),
     )

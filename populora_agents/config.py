@@ -91,8 +91,6 @@ class TrainerConfig:
     """Bound on the importance ratio, > 1 + clip_high."""
     kl_coefficient: float = 0.0
     """Of the divergence from the bare base in the loss, >= 0; above 0 it costs another forward."""
-    temperature: float = 1.0
-    """At which the rollouts were sampled, > 0."""
     micro_batch_tokens: int = 4096
     """Most tokens in one forward and backward, padding included, >= 1; the result does not depend on it."""
     shared_row_tokens: int = 2048
@@ -110,11 +108,8 @@ class TrainerConfig:
                 "expected `clip_low` in [0, 1), `clip_high` >= 0 and `max_ratio` > 1 + `clip_high`, got "
                 f"{self.clip_low!r}, {self.clip_high!r} and {self.max_ratio!r}"
             )
-        if not self.temperature > 0 or not 0 <= self.kl_coefficient < float("inf"):
-            raise ValueError(
-                "expected `temperature` > 0 and a finite `kl_coefficient` >= 0, got "
-                f"{self.temperature!r} and {self.kl_coefficient!r}"
-            )
+        if not 0 <= self.kl_coefficient < float("inf"):
+            raise ValueError(f"expected a finite `kl_coefficient` >= 0, got {self.kl_coefficient!r}")
         if self.micro_batch_tokens < 1 or self.shared_row_tokens < 0 or self.length_constant < 1:
             raise ValueError(
                 "expected `micro_batch_tokens` >= 1, `shared_row_tokens` >= 0 and `length_constant` >= 1, got "

@@ -37,8 +37,8 @@ class Lesson:
         """Check that everything fits together.
 
         Raises:
-            ValueError: An advantage or a log-probability is missing, an advantage is not finite, or a member has no
-                slot of its own.
+            ValueError: An advantage or a log-probability is missing, an advantage is not finite, a temperature is not
+                above 0, or a member has no slot of its own.
             DivergedError: Log-probabilities that a member sampled with are not finite.
         """
         self.members = tuple(sorted({rollout.member_id for rollout in rollouts}))
@@ -170,6 +170,8 @@ def _checked(
     for place, rollout in enumerate(rollouts):
         if len(rollout.logprobs) != len(rollout.token_ids):
             raise ValueError(f"rollout {place}: expected one log-probability a token")
+        if not 0 < rollout.temperature < float("inf"):
+            raise ValueError(f"rollout {place}: expected a finite temperature above 0, got {rollout.temperature!r}")
         if not rollout.prompt_ids:
             raise ValueError(f"rollout {place}: its prompt has no tokens, nothing predicts the first one")
     diverged = {rollout.member_id for rollout in rollouts if not np.isfinite(rollout.logprobs).all()}

@@ -201,7 +201,7 @@ class PeftTrainer:
         return float(nn.utils.clip_grad_norm_(member.factors, config.adam.max_grad_norm))
 
     def _score(self, member: PeftMember, batch: MicroBatch) -> Scores:
-        return score(member.model, batch, temperature=self._config.temperature, device=self._stack.device)
+        return score(member.model, batch, device=self._stack.device)
 
 
 def _flat(parts: Sequence[Tensor]) -> Tensor:

@@ -52,13 +52,12 @@ def has_full_attention(config: PretrainedConfig) -> bool:
     return set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
 
 
-def score(model: nn.Module, batch: MicroBatch, *, temperature: float, device: torch.device | str) -> Scores:
-    """Return log-probabilities and entropies under `temperature`.
+def score(model: nn.Module, batch: MicroBatch, *, device: torch.device | str) -> Scores:
+    """Return log-probabilities and entropies under the temperatures that the tokens were sampled at.
 
     Args:
         model: A causal language model of transformers.
         batch: On the CPU.
-        temperature: > 0; logits are divided by it.
         device: Of the model.
     """
     dtype = next(model.parameters()).dtype
@@ -72,8 +71,8 @@ def score(model: nn.Module, batch: MicroBatch, *, temperature: float, device: to
     logits: Tensor = output.logits.flatten(0, 1)[batch.predictors.to(device)]
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()
-    if temperature != 1:
-        logits = logits / temperature
+    if bool((batch.temperatures != 1).any()):
+        logits = logits / batch.temperatures.to(logits)[:, None]
     spread = logits.log_softmax(dim=-1)
     logprobs = -functional.nll_loss(spread, batch.targets.to(device), reduction="none")
     return Scores(logprobs, token_entropies(spread.detach()))

@@ -127,7 +127,7 @@ class Trainer:
             loss.backward()  # type: ignore[no-untyped-call]
 
     def _score(self, batch: MicroBatch) -> Scores:
-        return score(self._stack.model, batch, temperature=self._config.temperature, device=self._stack.device)
+        return score(self._stack.model, batch, device=self._stack.device)
 
 
 def configured_objective(config: TrainerConfig) -> Objective:

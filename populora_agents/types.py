@@ -102,6 +102,8 @@ class Rollout:
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     reward: float
+    temperature: float = 1.0
+    """At which it was sampled, > 0."""
 
 
 class DivergedError(FloatingPointError):

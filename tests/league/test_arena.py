@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from populora_agents.config import NANO
 from populora_agents.lora import load_adapter
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
-from populora_agents.types import Rollout
+from populora_agents.types import Rollout, UpdateReport
 from populora_env.types import Task
 
 OPERATORS = {"svd_perturb": True, "layer_select": True}
@@ -160,6 +161,30 @@ def test_another_update_rule_takes_the_trainers_place_and_its_advantages_are_kep
     rows = play.tables["rollouts"]
     assert sorted(row["advantage"] for row in rows) == list(range(len(rows)))
     assert made[0].state_dict()["counts"].tolist() == [1, 0, 1, 0]
+
+
+def test_a_member_samples_and_learns_at_its_own_temperature_and_rate(verifier: Any) -> None:
+    seen: dict[str, float] = {}
+
+    class Noting(Trainer):
+        def update(self, rollouts: Any, advantages: Any, slots: Any, learning_rates: Any) -> UpdateReport:
+            seen.update(learning_rates)
+            assert {one.temperature for one in rollouts if one.member_id == "student_1"} == {0.5}
+            return super().update(rollouts, advantages, slots, learning_rates)
+
+    config = make_config()
+    base, backend = make_base(), ScriptedBackend(make_game(config, None))
+    executor = LocalExecutor(config, base, Lent(verifier), backend, lambda _, stack: Noting(stack))
+    arena = ProgramArena(config, base, executor)
+    members = [
+        replace(one, learning_rate_scale=3.0, temperature_scale=0.5) if one.member_id == "student_1" else one
+        for one in found(2, 2)
+    ]
+    arena.found(members)
+    play = arena.play(make_matches(members), step=1)
+    assert seen["student_1"] == 3 * seen["student_0"]
+    temperatures = {(row["member_id"], row["temperature"]) for row in play.tables["rollouts"]}
+    assert temperatures == {("teacher_0", 1.0), ("teacher_1", 1.0), ("student_0", 1.0), ("student_1", 0.5)}
 
 
 def test_numbers_of_the_update_are_among_the_metrics(played: Any) -> None:

@@ -253,6 +253,7 @@ def test_every_option_of_the_league_goes_on_bit_for_bit(make_league: Any, matchm
         "rating": RatingRules(outcome="attempts", attempts=4, sigma_inflation=0.5),
         "elites": 1,
         "parents": "rank",
+        "explore": True,
         "save_every": 1,
     }
     whole, _ = make_league("whole", **options)

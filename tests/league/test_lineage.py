@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from league.lineage import bear, birth_row, found, founder_row, next_member_id, side_of
@@ -62,6 +65,8 @@ def test_rows_say_how_a_member_came_to_be() -> None:
         "operator": "founder",
         "parameters": [],
         "seed": 5,
+        "learning_rate_scale": 1.0,
+        "temperature_scale": 1.0,
         "adapter_sha256": "ab",
     }
     replacement = Replacement(victim=teacher, operator="layer_gaussian", parents=(teacher,))
@@ -75,10 +80,25 @@ def test_rows_say_how_a_member_came_to_be() -> None:
         "operator": "layer_gaussian",
         "parameters": [{"name": "epsilon", "value": 1.0}, {"name": "share", "value": 0.33}],
         "seed": 2**63 - 1,
+        "learning_rate_scale": 1.0,
+        "temperature_scale": 1.0,
         "adapter_sha256": "cd",
     }
     table = to_table("lineage", [founder_row(teacher, seed=5, adapter_sha256="ab"), row], "run")
     assert table.num_rows == 2
+
+
+def test_births_inherit_from_the_better_parent_and_explore_around_it() -> None:
+    better = replace(_member(), learning_rate_scale=2.0, temperature_scale=0.5)
+    plan = [Replacement(victim=_member(), operator="x", parents=(better, _member()))] * 200
+    still = bear(plan, {"teacher_0"}, step=3)
+    assert {(child.learning_rate_scale, child.temperature_scale) for child in still} == {(2.0, 0.5)}
+    children = bear(plan, {"teacher_0"}, step=3, explore_seed=0)
+    drawn = Counter((child.learning_rate_scale, child.temperature_scale) for child in children)
+    assert set(drawn) == {(2.0 * rate, 0.5 * temperature) for rate in (0.8, 1.2) for temperature in (0.8, 1.2)}
+    assert min(drawn.values()) > 30  # 50 of 200 each, standard deviation 6
+    assert bear(plan, {"teacher_0"}, step=3, explore_seed=0) == children
+    assert bear(plan, {"teacher_0"}, step=3, explore_seed=1) != children
 
 
 def test_empty_sides_and_foreign_ids_are_refused() -> None:

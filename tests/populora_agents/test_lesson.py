@@ -139,5 +139,10 @@ def test_no_rollouts_are_a_lesson_too() -> None:
 
 
 def test_misfits_are_refused() -> None:
+    for temperature in (0.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="finite temperature above 0"):
+            Lesson(
+                [replace(rollout("a", (-1.0,)), temperature=temperature)], [1.0], {"a": 0}, {"a": 0.1}, TrainerConfig()
+            )
     with pytest.raises(ValueError, match="log-probability a token"):
         Lesson([replace(rollout("a", (-1.0,)), token_ids=())], [1.0], {"a": 0}, {"a": 0.1}, TrainerConfig())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,11 +78,14 @@ def test_scores_equal_those_of_unpadded_rows(kind: str, shared: int, attention: 
     within = 1e-12 if attention == "sdpa" else 1e-5
     model.set_attn_implementation(attention)
     assert can_share_rows(model)
-    rollouts = family()
+    rollouts = [
+        replace(one, temperature=temperature)
+        for one, temperature in zip(family(), (0.7, 1.0, 1.3, 0.7, 2.0), strict=True)
+    ]
     (batch,) = micro_batches(rollouts, range(5), [0] * 5, 1000, shared_row_tokens=shared)
     assert batch.shares_rows is bool(shared)
-    found = score(model, batch, temperature=0.7, device="cpu")
-    rows = [plain(model, rollouts[place], 0.7) for place in batch.places]
+    found = score(model, batch, device="cpu")
+    rows = [plain(model, rollouts[place], rollouts[place].temperature) for place in batch.places]
     tokens = [torch.tensor(rollouts[place].token_ids) for place in batch.places]
     expected = torch.cat([row.gather(1, ids[:, None])[:, 0] for row, ids in zip(rows, tokens, strict=True)])
     torch.testing.assert_close(found.logprobs, expected, rtol=0, atol=within)

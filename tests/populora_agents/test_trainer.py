@@ -15,7 +15,7 @@ from tiny_bases import make_model
 from tiny_rollouts import CONFIG, DOUBLE, RATES, SLOTS, families, some_rollouts, stack_of
 from torch import nn
 
-from populora_agents.config import AdamConfig, TrainerConfig
+from populora_agents.config import TrainerConfig
 from populora_agents.losses import clipped_objective
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
@@ -279,8 +279,6 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         trainer.update(rollouts, advantages, SLOTS | {"student_0": 0}, RATES)
     with pytest.raises(ValueError, match="clip_low"):
         TrainerConfig(clip_low=1.5)
-    with pytest.raises(ValueError, match="temperature"):
-        TrainerConfig(temperature=0.0, adam=AdamConfig())
     with pytest.raises(ValueError, match="kl_coefficient"):
         TrainerConfig(kl_coefficient=-1.0)
     with pytest.raises(ValueError, match="length_constant"):

@@ -200,10 +200,11 @@ def test_sampler_and_trainer_agree_on_nano(temperature: float) -> None:
             token_ids=completion.token_ids,
             logprobs=completion.logprobs,
             reward=0.0,
+            temperature=completion.request.temperature,
         )
         for completion in backend.generate(requests)
     ]
-    trainer = Trainer(stack, TrainerConfig(temperature=temperature))
+    trainer = Trainer(stack, TrainerConfig())
     report = trainer.update(rollouts, np.ones(len(rollouts)), SLOTS, RATES)
     for update in report.members.values():
         assert update.logprob_gap is not None

@@ -50,7 +50,7 @@ def largest_gap(base: Base, game: GameConfig, *, temperature: float, new: int) -
         zeros = torch.zeros_like(sampled)
         return logprobs * advantages * 0, {"clipped": zeros, "gap": gaps[-1]}
 
-    trainer = Trainer(stack, TrainerConfig(temperature=temperature), objective=objective)
+    trainer = Trainer(stack, TrainerConfig(), objective=objective)
     slots = {member: slot for member, (slot, _) in SLOTS.items()}
     trainer.update(rollouts, np.ones(len(rollouts)), slots, dict.fromkeys(SLOTS, 1e-9))
     found = torch.cat(gaps)
@@ -85,6 +85,7 @@ def as_rollout(completion: Completion) -> Rollout:
         token_ids=completion.token_ids,
         logprobs=completion.logprobs,
         reward=0.0,
+        temperature=completion.request.temperature,
     )
 
 

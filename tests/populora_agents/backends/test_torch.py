@@ -219,6 +219,7 @@ def as_rollout(completion: Completion) -> Rollout:
         token_ids=completion.token_ids,
         logprobs=completion.logprobs,
         reward=0.0,
+        temperature=completion.request.temperature,
     )
 
 
