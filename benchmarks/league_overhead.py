@@ -33,6 +33,7 @@ import numpy as np
 from league.arena import ProgramArena, make_arena
 from league.config import RunConfig, make_game, resolve
 from league.engine import League
+from league.executors.local import LocalExecutor
 from league.machine import prepare_torch
 from league.operators import usable
 from league.options import MachineOptions
@@ -207,7 +208,7 @@ def own_time(members: int, steps: int, base: Base, watch: Callable[[Callable[[],
     """Play with stand-ins; return the seconds a step by whose they are."""
     config, clock = settings(members, steps, base), Clock()
     stand_in: Any = StandIn(make_game(config, None), base, clock)
-    arena = TimedArena(config, base, stand_in, stand_in, lambda *_: stand_in)
+    arena = TimedArena(config, base, LocalExecutor(config, base, stand_in, stand_in, lambda *_: stand_in))
     arena.clock = clock
     with tempfile.TemporaryDirectory() as place:
         run = TimedFolder.create(Path(place) / "run", run_id="r", config="", versions={})
@@ -261,7 +262,7 @@ def parquet_time(base: Base) -> float:
     """Return the seconds of writing 100,000 rollouts as they come from a step."""
     config = settings(8, 1, base)
     stand_in: Any = StandIn(make_game(config, None), base, Clock())
-    arena = ProgramArena(config, base, stand_in, stand_in, lambda *_: stand_in)
+    arena = ProgramArena(config, base, LocalExecutor(config, base, stand_in, stand_in, lambda *_: stand_in))
     with tempfile.TemporaryDirectory() as place:
         run = RunFolder.create(Path(place) / "run", run_id="r", config="", versions={})
         League(make_rules(config), arena, run, stand_in).run()

@@ -17,6 +17,7 @@ from league.arena import ProgramArena
 from league.config import RunConfig, make_game, resolve
 from league.display import Display
 from league.engine import League
+from league.executors.local import LocalExecutor
 from league.options import EvolveOptions, GameOptions, LearnOptions, PlayOptions
 from league.run import make_rules
 from league.schemas import SCHEMAS
@@ -47,7 +48,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     folder = RunFolder.create(tmp_path_factory.mktemp("runs") / "run", run_id="r", config="", versions={})
     with Verifier() as verifier, Display(2) as display:
-        arena = ProgramArena(config, make_base(), verifier, ScriptedBackend(make_game(config, None)))
+        base, backend = make_base(), ScriptedBackend(make_game(config, None))
+        arena = ProgramArena(config, base, LocalExecutor(config, base, verifier, backend))
         League(make_rules(config), arena, folder, display).run()
     return folder.path
 

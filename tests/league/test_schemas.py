@@ -37,7 +37,7 @@ def test_the_columns_of_the_design_are_there() -> None:
     )
     ratings, lineage = (
         "step match_id member_id mu sigma event",
-        "child_id step slot parents operator parameters seed adapter_sha256",
+        "child_id step slot parents operator parameters seed learning_rate_scale temperature_scale adapter_sha256",
     )
     wanted = {"problems": problems, "rollouts": rollouts, "matches": matches, "ratings": ratings, "lineage": lineage}
     for name, columns in wanted.items():
@@ -99,6 +99,8 @@ def test_seeds_below_2_to_the_63_and_missing_optionals_fit() -> None:
         "operator": "founder",
         "parameters": [{"name": "epsilon", "value": 0.1}],
         "seed": 2**63 - 1,
+        "learning_rate_scale": 1.0,
+        "temperature_scale": 1.0,
         "adapter_sha256": "0",
     }
     table = to_table("lineage", [row], "run")
