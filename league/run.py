@@ -157,7 +157,7 @@ def _take_resume(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
     Raises:
         UsageError: No run is named, or a setting is to be changed in mid-run.
     """
-    flags = [part for argument in arguments for part in argument.split("=", 1)]
+    flags = [part for one in arguments for part in (one.split("=", 1) if one.startswith("--") else [one])]
     if "--resume" not in flags:
         return list(arguments), None
     place = flags.index("--resume")

@@ -337,6 +337,7 @@ def test_parse_refuses_with_a_usage_error() -> None:
     [
         (("--resume",), "--resume needs a run folder"),
         (("--resume", "/nowhere"), "'/nowhere' is no run folder"),
+        (("--resume", "/nowhere/seed=1"), "'/nowhere/seed=1' is no run folder"),
         (
             ("--resume=/nowhere", "--seed", "1"),
             "beside --resume only --steps, --executor, --ray-address, --worker-gpus may stand",

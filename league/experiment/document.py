@@ -1,0 +1,138 @@
+"""The document: every claim with statistic, interval and verdict, and the curves of all arms.
+
+Owns words and pictures. Every number comes from the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from league.experiment.arms import ARMS
+from league.experiment.claims import CLAIMS, Finding, find
+from league.experiment.summary import Record
+
+TITLES = {
+    1: "Self-calibration of the single agent",
+    2: "The arms race of the population",
+    3: "Coverage",
+    4: "What members can do",
+    5: "Training reward",
+    6: "Wall clock",
+    7: "What evolution is good for",
+    8: "Reward schemes",
+}
+PLOTTED = (
+    ("solve_rate", "solve rate"),
+    ("base_solve_rate", "solve rate of the frozen base"),
+    ("ast_depth", "depth of the syntax tree"),
+    ("coverage", "coverage"),
+    ("student_reward", "students' reward"),
+    ("distinct_templates", "distinct templates"),
+)
+_SMOOTH = 5
+_OPENING = """The paper shows it once, at 7B, with one seed. Here its claims are put to the test on nano: several seeds,
+intervals, baselines matched in compute both ways, ablations. `python -m league.experiment coevolution` made the runs
+and this page. A claim is *seen* where the 95 % interval of its mean over seeds (Student's t) lies wholly on the side
+that it claims, *reversed* where it lies wholly on the other."""
+_ARM_HEADER = "| arm | what it is | seeds | steps | tokens a step | held-out, mean of members | weakest |"
+_CLAIM_HEADER = "| | of | mean | 95 % interval | seeds | by seed | verdict |"
+
+
+def document(records: Sequence[Record], picture: str) -> str:
+    """Return the text of docs/experiment.md.
+
+    Args:
+        records: Of all runs.
+        picture: Where the plot lies, as the document names it.
+    """
+    parts = [
+        "# Does a population escape self-calibration?",
+        _OPENING,
+        _arms(records),
+        f"![curves of all arms]({picture})",
+        "Thin lines are runs, thick ones their mean, both as means over five steps.",
+    ]
+    findings = [find(claim, records) for claim in CLAIMS]
+    for group, told in groupby(findings, key=lambda finding: finding.claim.group):
+        parts += [f"## {group}. {TITLES[group]}", _table(list(told))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _arms(records: Sequence[Record]) -> str:
+    lines = [_ARM_HEADER, "|---" * 7 + "|"]
+    for arm in ARMS.values():
+        own = sorted((record for record in records if record.arm == arm.name), key=lambda record: record.seed)
+        if own:
+            tokens = np.nanmean([np.nanmean(record.numbers("tokens")) for record in own])
+            mean = np.mean([np.mean(record.scores()) for record in own])
+            least = np.mean([min(record.scores()) for record in own])
+            seeds = ", ".join(str(record.seed) for record in own)
+            steps = "/".join(sorted({str(record.steps) for record in own}))
+            name = f"`{arm.name}`"
+            lines.append(_row((name, arm.meaning, seeds, steps, f"{tokens:,.0f}", f"{mean:.1%}", f"{least:.1%}")))
+    return "\n".join(lines)
+
+
+def _table(findings: Sequence[Finding]) -> str:
+    lines = [_CLAIM_HEADER, "|---" * 7 + "|"]
+    for finding in findings:
+        claim, found = finding.claim, finding.interval
+        of = " less ".join(f"`{arm}`" for arm in claim.arms)
+        if found is None:
+            lines.append(_row((claim.text, of, "", "", "0", "", "not run")))
+            continue
+        numbers = ", ".join(_number(value, claim.unit) for value in finding.by_seed.values())
+        ends = "" if found.count < 2 else f"{_number(found.low, claim.unit)} to {_number(found.high, claim.unit)}"
+        mean, told = _number(found.mean, claim.unit, named=True), finding.verdict or "nothing claimed"
+        lines.append(_row((claim.text, of, mean, ends, str(found.count), numbers, told)))
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _number(value: float, unit: str, *, named: bool = False) -> str:
+    if unit == "share":
+        return f"{100 * value:+.1f}" + (" %" if named else "")
+    return f"{value:+.2f}" + (f" {unit}" if named else "")
+
+
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Draw the curves of all arms, a panel a series, into an SVG or PNG file."""
+    from matplotlib.figure import Figure  # an extra: whoever only runs arms needs none
+
+    arms = [name for name in ARMS if any(record.arm == name for record in records)]
+    figure = Figure(figsize=(9, 2.4 * (len(PLOTTED) // 2) + 0.6), layout="constrained")
+    panels = figure.subplots(len(PLOTTED) // 2, 2, sharex=True).flatten()
+    for panel, (name, title) in zip(panels, PLOTTED, strict=True):
+        for place, arm in enumerate(arms):
+            curves = [record.numbers(name) for record in records if record.arm == arm and name in record.series]
+            curves = [_smooth(curve) for curve in curves if not np.isnan(curve).all()]
+            if not curves:
+                continue
+            length = min(map(len, curves))
+            steps = np.arange(length) + 1
+            for curve in curves:
+                panel.plot(steps, curve[:length], color=f"C{place}", linewidth=0.4, alpha=0.35)
+            mean = np.mean([curve[:length] for curve in curves], axis=0)
+            panel.plot(steps, mean, color=f"C{place}", linewidth=1.5, label=arm)
+        panel.set_title(title, fontsize=9)
+        panel.tick_params(labelsize=8)
+    figure.supxlabel("step", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _smooth(curve: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the moving mean, gaps filled by straight lines."""
+    places = np.arange(len(curve))
+    there = ~np.isnan(curve)
+    filled = np.interp(places, places[there], curve[there])
+    width = min(_SMOOTH, len(filled))
+    return np.convolve(filled, np.ones(width) / width, mode="valid")

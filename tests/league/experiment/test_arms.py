@@ -1,0 +1,28 @@
+"""Which runs are made, in which order, and that league.run takes their flags."""
+
+from __future__ import annotations
+
+import pytest
+
+from league.experiment.arms import ABLATIONS, ARMS, MAIN, Job, jobs
+from league.run import parse
+
+
+def test_main_arms_on_all_seeds_and_ablations_on_the_first() -> None:
+    made = jobs(5)
+    assert len(made) == len(set(made)) == 5 * len(MAIN) + 3 * len(ABLATIONS)
+    assert made[:4] == [Job(seed=1, arm=arm) for arm in MAIN]
+    assert {job.seed for job in made if job.arm in ABLATIONS} == {1, 2, 3}
+    assert jobs(1, ["8T+8S"]) == [Job(seed=1, arm="8T+8S")]
+    with pytest.raises(ValueError, match="at least 1"):
+        jobs(0)
+    with pytest.raises(ValueError, match="'nobody'"):
+        jobs(1, ["nobody"])
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_the_flags_of_every_arm_are_those_of_a_league(name: str) -> None:
+    config = parse(ARMS[name].flags)
+    sizes = {"1T+1S": 2, "8T+8S": 16, "single-agent": 1, "single-agent-total": 1}
+    assert config.members == sizes.get(name, 8)
+    assert config.matches == {"single-agent": 1, "1T+1S": 1, "8T+8S": 8}.get(name, 4)
