@@ -52,10 +52,15 @@ class Archive:
 
     def place(self, problems: Iterable[Row]) -> None:
         """Write `cell_id` into each valid row of the problems table, and fill those cells."""
-        for row in problems:
-            if row["valid"] and (cell := self.cell(row["program"])) is not None:
-                row["cell_id"] = cell
-                self._filled[Task(row["task"])].add(cell)
+        for row in self.mark(problems):
+            self._filled[Task(row["task"])].add(row["cell_id"])
+
+    def mark(self, problems: Iterable[Row]) -> list[Row]:
+        """Write `cell_id` into each valid row of the problems table; return those that have one, and fill nothing."""
+        marked = [row for row in problems if row["valid"]]
+        for row in marked:
+            row["cell_id"] = self.cell(row["program"])
+        return [row for row in marked if row["cell_id"] is not None]
 
     def cell(self, program: str) -> int | None:
         """Return the number of the nearest centroid, the lowest of equals; None for what is no program."""

@@ -103,7 +103,7 @@ class ProgramArena:
             self._settle(member, fresh_adapter(self._base.model, self._lora, generator))
 
     def play(self, matches: Sequence[Match], *, step: int) -> Play:
-        """Play and learn; see `Arena`. Every member of a match stands one version higher afterwards."""
+        """Play and learn; see `Arena`."""
         del step  # The matches say it.
         self._seconds = {}
         rounds = open_rounds(matches, self._buffer, self._game, self._config.play, self._room, self._config.seed)
@@ -119,12 +119,11 @@ class ProgramArena:
         with self._clock("update"):
             advantages, report = self._learn(list(rollouts.values()), matches)
         self._grow(matches)
-        for played in rounds:
-            if played.round.problem is not None:
-                self._buffer.add(played.round.problem)
         tables = self._tables(rounds, dict(zip(rollouts, advantages, strict=True)))
-        self._archive.place(tables["problems"])
-        metrics = step_metrics(tables["problems"], tables["rollouts"]) | self._archive.coverage()
+        self._keep(rounds, tables["problems"])
+        trained = {match.match_id for match in matches if match.kind in ("train", "self_play")}
+        own = [[row for row in tables[name] if row["match_id"] in trained] for name in ("problems", "rollouts")]
+        metrics = step_metrics(*own) | self._archive.coverage()
         return Play(
             results=tuple(_result(match, rounds) for match in matches),
             tables=tables,
@@ -132,16 +131,20 @@ class ProgramArena:
             seconds=self._seconds,
         )
 
+    def recall(self, members: Sequence[Member], adapters: str) -> None:
+        """Put past versions into the slots behind the living; see `Arena`."""
+        for member in members:
+            if self._slots.get(member.adapter.member_id) != (self._slot_of(member), member.version):
+                self._settle(member, load_adapter(Path(adapters) / member.member_id / str(member.version))[0])
+
     def breed(
         self, child: Member, parents: Sequence[Member], operator: str, parameters: Mapping[str, float], *, seed: int
     ) -> str:
         """Make the child and put it into its slot; see `Arena`."""
         adapters = [self._adapter(parent) for parent in parents]
         adapter = apply(operator, adapters, torch.Generator().manual_seed(seed), parameters)
-        slot = self._slot_of(child)
-        self._forget(slot)
         self._settle(child, adapter)
-        self._trainer.reset_slot(slot)
+        self._trainer.reset_slot(self._slot_of(child))
         return adapter_sha256(adapter, self._lora)
 
     def save_adapters(self, members: Sequence[Member], folder: str) -> Mapping[str, str]:
@@ -180,11 +183,12 @@ class ProgramArena:
 
     def _learn(self, rollouts: Sequence[Rollout], matches: Sequence[Match]) -> tuple[list[float], UpdateReport]:
         advantages = self._trainer.advantages(rollouts)
-        slots = {member_id: slot for member_id, (slot, _) in self._slots.items()}
+        slots = {member_id: slot for member_id, (slot, _) in self._slots.items() if slot < self._config.members}
         rates = {
             member.member_id: learning_rate(self._config, member.side) * member.learning_rate_scale
             for match in matches
             for member in (match.teacher, match.student)
+            if not member.frozen
         }
         return advantages.tolist(), self._trainer.update(rollouts, advantages, slots, rates)
 
@@ -195,13 +199,24 @@ class ProgramArena:
             "rollouts": [row for played in rounds for row in rollout_rows(played, advantages, self._backend.name)],
         }
 
+    def _keep(self, rounds: Sequence[PlayedRound], problems: Sequence[Row]) -> None:
+        """Put what living teachers proposed into buffer and archive; of others' problems, only tell the cell."""
+        new = [played for played in rounds if not played.match.teacher.frozen]
+        for played in new:
+            if played.round.problem is not None:
+                self._buffer.add(played.round.problem)
+        names = {played.proposal_id for played in new}
+        self._archive.place(row for row in problems if row["proposal_id"] in names)
+        self._archive.mark(row for row in problems if row["proposal_id"] not in names)
+
     def _grow(self, matches: Sequence[Match]) -> None:
-        for member in {one.member_id: one for match in matches for one in (match.teacher, match.student)}.values():
+        for member in {one for match in matches for one in (match.teacher, match.student) if not one.frozen}:
             self._slots[member.member_id] = (self._slot_of(member), member.version + 1)
 
     def _settle(self, member: Member, adapter: Adapter) -> None:
-        self._stack.load(self._slot_of(member), adapter)
-        self._slots[member.member_id] = (self._slot_of(member), member.version)
+        self._forget(slot := self._slot_of(member))
+        self._stack.load(slot, adapter)
+        self._slots[member.adapter.member_id] = (slot, member.version)
 
     def _forget(self, slot: int) -> None:
         for member_id in [member_id for member_id, (held, _) in self._slots.items() if held == slot]:
@@ -219,7 +234,9 @@ class ProgramArena:
         return self._stack.adapter(slot)
 
     def _slot_of(self, member: Member) -> int:
-        """Teachers come first in the stack; a single agent is alone in it."""
+        """Teachers come first in the stack (a single agent is alone), then students, then past members of either side."""
+        if member.frozen:
+            return self._config.members + member.slot
         return self._config.teachers + member.slot if member.side is Side.STUDENT else member.slot
 
     @contextmanager

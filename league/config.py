@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeVar
 
 import tyro
 
+from league.hall_of_fame import most_past_matches
 from league.options import (
     FLAT,
     ClusterOptions,
@@ -94,6 +95,8 @@ class RunConfig:
             raise ValueError("`base` must name a base model, got ''")
         if self.out == "":
             raise ValueError("`out` must name a folder, got ''")
+        if self.single_agent and self.match.past_opponents:
+            raise ValueError("`past_opponents` needs two sides, `single_agent` has none")
         if self.game.max_answer_chars != self.verifier.max_answer_chars:
             raise ValueError(
                 f"`game.max_answer_chars` and `verifier.max_answer_chars` must agree, "
@@ -110,6 +113,11 @@ class RunConfig:
     def matches(self) -> int:
         """Matches a step."""
         return 1 if self.single_agent and self.baseline_compute == "per-adapter" else max(self.teachers, self.students)
+
+    @property
+    def stack_slots(self) -> int:
+        """Slots that adapters need side by side: one a member, and as many as a step has past opponents at most."""
+        return self.members + most_past_matches(self.matches, self.match.past_opponents)
 
     def rating_rules(self) -> RatingRules:
         """Return how the matches of a resolved configuration make ratings.

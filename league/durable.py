@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -83,3 +84,11 @@ def lock(path: Path) -> int | None:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def remove(path: Path, *, keep: bool) -> None:
+    """Take away a folder that could not be completed; only what is inside it if it had been there before."""
+    for inside in path.iterdir() if keep else []:
+        shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
+    if not keep:
+        shutil.rmtree(path, ignore_errors=True)

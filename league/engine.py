@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from league import lineage, seeds
+from league.hall_of_fame import PastMember, admit, due, past_matches, past_members, past_metrics
 from league.matchmaking import make_matches, self_play
 from league.payoff import Meeting, payoff_metrics
 from league.rules import Rules
@@ -52,6 +53,12 @@ class League:
         self._last_step = 0
         self._used: list[str] = []
         self._meetings: list[Meeting] = []
+        self._hall: list[PastMember] = []
+
+    @property
+    def past(self) -> list[str]:
+        """Adapters of the past members that may be met, as `MEMBER/VERSION`."""
+        return [one.name for one in self._hall]
 
     def run(self) -> None:
         """Found the league and play all its steps. An interruption loses at most the step it falls into."""
@@ -79,6 +86,7 @@ class League:
         self._used = standing["used"]
         self._next_match = standing["next_match"]
         self._meetings = [Meeting(**values) for values in standing["meetings"]]
+        self._hall = [PastMember.of_row(row) for row in standing["hall"]]
         self._arena.restore(self.members, str(adapters), str(state))
         self._last_step = standing["step"]
 
@@ -114,7 +122,7 @@ class League:
         self._grow_versions(matches)
         tables: dict[str, list[Row]] = {name: list(rows) for name, rows in play.tables.items()}
         tables["ratings"], tables["matches"] = self._rate(play)
-        metrics = {**play.metrics, **self._payoffs(step, play)}
+        metrics = {**play.metrics, **past_metrics(play.results), **self._payoffs(step, play)}
         births = self._evolve(step, tables)
         last = step == self.rules.steps
         if last or step % self.rules.save_every == 0:
@@ -132,12 +140,12 @@ class League:
         return [member for member in self.members if member.side is side]
 
     def _match(self, step: int) -> tuple[Match, ...]:
-        """Return who meets whom in a step."""
+        """Return the step's matches among the living and, with past members in the arena by then, against the past."""
         if self.rules.self_play:
             (agent,) = self.members
             rating = self.ratings[agent.member_id]
             return self_play(agent, self.rules.self_play, rating, step=step, first_match_id=self._next_match)
-        return make_matches(
+        matches = make_matches(
             self.side(Side.TEACHER),
             self.side(Side.STUDENT),
             self.ratings,
@@ -148,6 +156,22 @@ class League:
             scheme=self.rules.matchmaking,
             exploration=self.rules.exploration,
         )
+        frozen = past_matches(
+            self.members,
+            self._hall,
+            self.ratings,
+            count=due(step, len(matches), self.rules.past_opponents),
+            step=step,
+            first_match_id=self._next_match + len(matches),
+            generator=seeds.generator(self.rules.seed, step, "past opponents"),
+            constants=self.rules.rating.constants,
+            draw=self.rules.past_draw,
+            exploration=self.rules.exploration,
+        )
+        if frozen:
+            with self._recorder.saved() as folder:
+                self._arena.recall(past_members(frozen), str(folder))
+        return matches + frozen
 
     def _inflate(self) -> None:
         """Doubt the ratings of all whose weights have changed since their last match."""
@@ -156,7 +180,7 @@ class League:
                 self.ratings[member.member_id] = self.rules.rating.before_step(self.ratings[member.member_id])
 
     def _grow_versions(self, matches: Sequence[Match]) -> None:
-        played = {member.member_id for match in matches for member in (match.teacher, match.student)}
+        played = {one.member_id for match in matches for one in (match.teacher, match.student) if not one.frozen}
         self.members = [
             replace(member, version=member.version + 1) if member.member_id in played else member
             for member in self.members
@@ -168,6 +192,9 @@ class League:
         match_rows: list[Row] = []
         for result in sorted(play.results, key=lambda result: result.match.match_id):
             match = result.match
+            if match.kind != "train":
+                match_rows.append(_match_row(result, self.rules.rating.decide(match.expected, result.observed)))
+                continue
             teacher, student = match.teacher.member_id, match.student.member_id
             new_teacher, new_student, outcome = self.rules.rating.rate(
                 self.ratings[teacher],
@@ -177,11 +204,10 @@ class League:
                 n_problems=result.n_problems,
             )
             match_rows.append(_match_row(result, outcome))
-            if match.kind == "train":
-                self.ratings |= {teacher: new_teacher, student: new_student}
-                for member_id in (teacher, student):
-                    row = _rating_row(match.step, member_id, self.ratings[member_id], "update", match.match_id)
-                    rating_rows.append(row)
+            self.ratings |= {teacher: new_teacher, student: new_student}
+            for member_id in (teacher, student):
+                row = _rating_row(match.step, member_id, self.ratings[member_id], "update", match.match_id)
+                rating_rows.append(row)
         return rating_rows, match_rows
 
     def _payoffs(self, step: int, play: Play) -> dict[str, float]:
@@ -268,8 +294,11 @@ class League:
         """Save adapters, and the state if asked; return the adapters' sha256 by member."""
         with self._recorder.adapters() as folder:
             hashes = self._arena.save_adapters(members, str(folder))
+        if self.rules.past_opponents:
+            rules = self.rules
+            self._hall = admit(self._hall, members, self.ratings, size=rules.hall_size, seed=rules.seed)
         if state:
-            with self._recorder.state(step) as folder:
+            with self._recorder.state(step, self.past) as folder:
                 self._arena.save_state(str(folder))
                 (folder / STANDING_FILE).write_text(json.dumps(self._standing(step)), encoding="utf-8")
         return hashes
@@ -283,6 +312,7 @@ class League:
             "used": self._used,
             "next_match": self._next_match,
             "meetings": [asdict(meeting) for meeting in self._meetings],
+            "hall": [one.row() for one in self._hall],
         }
 
 

@@ -183,6 +183,9 @@ def _state(run: Path, markers: Mapping[int, Mapping[str, Any]]) -> Check:
     if not states:
         check.faults += [f"{STATE}: there is none of a committed step"] if markers else []
         return check
+    for name in markers[max(states)].get("needs", []):
+        if not (run / ADAPTERS / name).is_dir():
+            check.faults.append(f"{folder}: the adapter {ADAPTERS}/{name} of a past opponent is missing")
     standing = _read_json(run / folder / STANDING_FILE, check)
     try:
         for member in standing["members"] if standing is not None else ():

@@ -55,11 +55,16 @@ def make_trainer(config: RunConfig, stack: AdapterStack) -> UpdateRule:
 
 
 def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
-    """Yield the round's rollouts by id: a group is one reference set's proposals, or one problem's attempts."""
+    """Yield by id the round's rollouts from which somebody learns: those of living members.
+
+    A group is one reference set's proposals, or one problem's attempts.
+    """
     result = played.round.result()
     seats = [(played.proposer, Role.PROPOSER, result.proposer_reward)]
     seats += [(seat, Role.SOLVER, reward) for seat, reward in zip(played.solvers, result.solver_rewards, strict=True)]
     for seat, role, reward in seats:
+        if seat.member.frozen:
+            continue
         yield (
             seat.rollout_id,
             Rollout(

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 
 import tyro
 
+from league.hall_of_fame import PastDraw
 from league.matchmaking import SchemeName
 from league.ratings import OutcomeScheme, RatingEngine
 from league.retention import Retention
@@ -156,6 +157,13 @@ class MatchOptions:
     of the same slot."""
     exploration: float = 0.0
     """Share of a pfsp draw that is even, whatever the ratings say, in [0, 1]."""
+    past_opponents: float = 0.0
+    """Share of all matches that living members play, and learn from, against saved past versions of the other side, in
+    [0, 1). They come on top of those among the living, and rate nobody."""
+    past_draw: PastDraw = "pfsp"
+    """Past opponents are drawn by p(1 - p) of the rating that they had when they were saved, or evenly."""
+    hall_size: int = 64
+    """Saved past versions of each side that may be met, >= 1: a fair sample of all that were saved after playing."""
     outcome: OutcomeScheme = "expected"
     """A match is one game, won by whoever did better than expected, or one game an attempt."""
     rating_engine: RatingEngine = "trueskill"
@@ -165,7 +173,9 @@ class MatchOptions:
 
     def __post_init__(self) -> None:
         """Check the ranges, and that the engine is there."""
-        at_least(self, exploration=0, sigma_inflation=0)
+        at_least(self, exploration=0, sigma_inflation=0, past_opponents=0, hall_size=1)
+        if not self.past_opponents < 1:
+            raise ValueError(f"`past_opponents` must be below 1, got {self.past_opponents!r}")
         if self.exploration > 1:
             raise ValueError(f"`exploration` must be at most 1, got {self.exploration!r}")
         if self.rating_engine == "openskill" and find_spec("openskill") is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from league.config import RunConfig, describe_members, known
 from league.config_file import ConfigError, load_config
+from league.hall_of_fame import most_past_matches
 from league.learning import lora_config
 from league.storage import CONFIG, VERSIONS, StorageError, read_metrics, read_object
 from populora_agents.bases import Base
@@ -76,7 +77,7 @@ def plan(config: RunConfig, base: Base, out: Path) -> list[str]:
 def work(config: RunConfig) -> Work:
     """Return what one step of a resolved configuration asks for."""
     play = config.play
-    matches = config.matches
+    matches = config.matches + most_past_matches(config.matches, config.match.past_opponents)
     proposals = matches * len(config.tasks) * play.groups * known(play.proposals)
     attempts = proposals * known(play.attempts)
     tokens = proposals * known(play.proposal_tokens) + attempts * known(play.answer_tokens)
@@ -121,14 +122,17 @@ def plan_lines(
         pace: Of an earlier run of the base.
     """
     asked, steps, members = work(config), known(config.steps), config.members
+    past = config.stack_slots - members
+    against_past = f" ({past:,} of them against past members)" if past else ""
     yield f"base         {base}, {_size(base_bytes)} of weights"
     yield f"members      {describe_members(config)}, {adapter_parameters:,} parameters each"
     yield f"steps        {steps:,}"
     yield (
-        f"a step       {asked.matches:,} matches, {asked.proposals:,} proposals, at most {asked.attempts:,} attempts, "
+        f"a step       {asked.matches:,} matches{against_past}, {asked.proposals:,} proposals, "
+        f"at most {asked.attempts:,} attempts, "
         f"at most {asked.tokens:,} sampled tokens (prompts not counted)"
     )
-    trained = members * adapter_parameters * _TRAINED_BYTES
+    trained = config.stack_slots * adapter_parameters * _TRAINED_BYTES
     yield (
         f"memory       at least {_size(base_bytes + trained)}: the base and {_size(trained)} of adapters, gradients "
         "and moments; activations and the generation's cache come on top and were not estimated"

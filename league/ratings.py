@@ -149,6 +149,10 @@ class RatingRules:
             engine=self.engine,
         )
 
+    def decide(self, expected: float, observed: float | None) -> Outcome:
+        """Return who won one match, without any ratings; see `decide`."""
+        return decide(expected if self.outcome == "expected" else 0.5, observed)
+
     def before_step(self, rating: Rating) -> Rating:
         """Return the rating that a member which has played takes into the next step; see `inflate`."""
         return inflate(rating, self.sigma_inflation, self.constants) if self.sigma_inflation else rating

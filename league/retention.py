@@ -21,7 +21,11 @@ class Retention:
 
 
 def kept(
-    saved: Mapping[int, Iterable[str]], births: Iterable[tuple[int, Iterable[str]]], retention: Retention
+    saved: Mapping[int, Iterable[str]],
+    births: Iterable[tuple[int, Iterable[str]]],
+    retention: Retention,
+    *,
+    needed: Iterable[str] = (),
 ) -> set[str]:
     """Return which adapters stay, as `MEMBER/VERSION`.
 
@@ -30,10 +34,11 @@ def kept(
         births: Step of birth and parents of every child; the parents stay as they were then, so that the child can be
             made again.
         retention: How many more.
+        needed: Adapters that the last state needs: past members that may still be met.
     """
     parents = {(step, parent) for step, names in births for parent in names}
     versions: dict[str, set[int]] = {}
-    stay: set[str] = set()
+    stay = set(needed)
     for step, names in saved.items():
         for name in names:
             member, _, version = name.partition("/")

@@ -71,7 +71,7 @@ def rollout_rows(played: PlayedRound, advantages: Mapping[str, float], sampler: 
 
     Args:
         played: A settled round.
-        advantages: By rollout id.
+        advantages: By rollout id; 0 in the table for those from which nobody learns.
         sampler: Name of the backend.
     """
     result = played.round.result()
@@ -103,7 +103,7 @@ def _rollout_row(seat: Seat, role: Role, verdict: Verdict, reward: float, advant
         "logprobs": list(completion.logprobs),
         "completion": completion.text,
         "reward": reward,
-        "advantage": advantages[seat.rollout_id],
+        "advantage": advantages.get(seat.rollout_id, 0.0),
         "verdict": str(verdict),
         "finish_reason": completion.finish_reason,
         "temperature": completion.request.temperature,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from league.hall_of_fame import PastDraw
 from league.matchmaking import SchemeName
 from league.ratings import RatingRules
 from league.selection import ParentScheme
@@ -63,6 +64,12 @@ class Rules:
     """Share of children with two parents, in [0, 1]."""
     explore: bool = False
     """Whether children scale learning rate and temperature of their better parent up or down."""
+    past_opponents: float = 0.0
+    """Share of all matches that are played against past members, on top of those among the living, in [0, 1)."""
+    past_draw: PastDraw = "pfsp"
+    """How past opponents are drawn."""
+    hall_size: int = 64
+    """Past members of each side that may be met, >= 1."""
     payoff_every: int = 10
     """Steps between two reports of the payoff matrix, >= 0, of each pair's latest match; 0 reports none."""
     save_every: int = 5
@@ -70,10 +77,12 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Check the ranges that selection does not check."""
-        floors = {"teachers": 1, "students": 1, "save_every": 1}
+        floors = {"teachers": 1, "students": 1, "hall_size": 1, "save_every": 1}
         for name, floor in (floors | dict.fromkeys(("self_play", "steps", "seed", "payoff_every"), 0)).items():
             if getattr(self, name) < floor:
                 raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")
+        if not 0 <= self.past_opponents < 1:
+            raise ValueError(f"`past_opponents` must be in [0, 1), got {self.past_opponents!r}")
         if self.evolve_every is not None and (self.evolve_every < 1 or not self.operators):
             raise ValueError("evolution needs `evolve_every` of at least 1 and at least one of `operators`")
         if self.evolve_every is not None and self.self_play:

@@ -291,7 +291,7 @@ def _take_up(league: League, run: RunFolder, last: int, config: RunConfig, arena
         league.restore(run.path / ADAPTERS, run.state_of(last))
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise StorageError(f"cannot go on with {str(run.path)!r} after step {last}: {error}") from error
-    run.check_saved(last, [f"{member.member_id}/{member.version}" for member in league.members])
+    run.check_saved(last, [*(f"{member.member_id}/{member.version}" for member in league.members), *league.past])
     run.roll_back(last)
     run.change_config(dump_config(config))
 
@@ -324,6 +324,9 @@ def make_rules(config: RunConfig) -> Rules:
         self_play=config.matches if config.single_agent else 0,
         matchmaking=config.match.matchmaking,
         exploration=config.match.exploration,
+        past_opponents=config.match.past_opponents,
+        past_draw=config.match.past_draw,
+        hall_size=config.match.hall_size,
         evolve_every=known(evolve.evolve_every) if evolves else None,
         operators={
             name: Breeding(arity=operator.arity, parameters=operator.parameters, weight=weight)

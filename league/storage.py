@@ -21,8 +21,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from safetensors import SafetensorError
 
-from league.durable import append, file_sha256, hashes, lock, sync, sync_all, write
+from league.durable import append, file_sha256, hashes, lock, remove, sync, sync_all, write
 from league.retention import Retention, kept
 from league.schemas import SCHEMAS, empty_table, to_parquet, to_table, with_step, without_step
 from league.types import Row
@@ -50,6 +51,7 @@ class RunFolder:
         self.run_id = run_id
         self._saved: dict[str, str] = {}
         self._state: dict[str, str] = {}
+        self._needs: list[str] = []
         self._unlock = weakref.finalize(self, os.close, held)
 
     @classmethod
@@ -69,7 +71,7 @@ class RunFolder:
                 (path / COMMITS).mkdir()
                 write(path / CONFIG, config.encode())
             except BaseException:
-                _remove(path, keep=not made)
+                remove(path, keep=not made)
                 os.close(held)
                 raise
         return cls(path, run_id, held)
@@ -210,8 +212,9 @@ class RunFolder:
                     write(part(self.path, name, step), data)
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
             append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
-            write(marker, _json({"step": step, "tables": written, "adapters": self._saved, "state": self._state}))
-            self._saved, self._state = {}, {}
+            promised = {ADAPTERS: self._saved, STATE: self._state, "needs": self._needs}
+            write(marker, _json({"step": step, "tables": written, **promised}))
+            self._saved, self._state, self._needs = {}, {}, []
             if self.state_of(step).is_dir():
                 self._drop_older(step)
 
@@ -246,11 +249,20 @@ class RunFolder:
             self._saved |= hashes(folder, fresh)
 
     @contextmanager
-    def state(self, step: int) -> Iterator[Path]:
+    def saved(self) -> Iterator[Path]:
+        """Give the folder of all saved adapters to read from; what is missing or damaged there is a `StorageError`."""
+        self._check_there()
+        try:
+            yield self.path / ADAPTERS
+        except (OSError, ValueError, SafetensorError) as error:
+            raise StorageError(f"cannot read an adapter that {str(self.path)!r} saved: {error}") from error
+
+    @contextmanager
+    def state(self, step: int, needs: Iterable[str] = ()) -> Iterator[Path]:
         """Give a folder to write the state of `step` into; it takes its place at the end.
 
-        The next commit names its files with their sha256. The state before goes when `step` is committed, so that the
-        last committed step that had one keeps it.
+        The next commit names its files with their sha256, and the adapters (`MEMBER/VERSION`) that it `needs` beside
+        its members' own. The state before goes when `step` is committed: the last one that had a state keeps it.
 
         Raises:
             StorageError: The folder cannot be written; the state before stands.
@@ -263,7 +275,7 @@ class RunFolder:
             try:
                 yield draft
                 sync_all([*draft.rglob("*"), draft])
-                self._state = hashes(draft, draft.rglob("*"))
+                self._state, self._needs = hashes(draft, draft.rglob("*")), list(needs)
                 draft.rename(final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
@@ -345,7 +357,8 @@ def kept_adapters(run: Path, retention: Retention) -> set[str]:
     markers = {step: read_object(run / COMMITS / f"step={step}.json", ADAPTERS) for step in committed_steps(run)}
     saved = {step: {name.rpartition("/")[0] for name in marker[ADAPTERS]} for step, marker in markers.items()}
     births = [(row["step"], row["parents"]) for row in read_rows(run, "lineage")]
-    return kept(saved, births, retention)
+    needed = [marker.get("needs", ()) for marker in markers.values() if marker.get(STATE)]
+    return kept(saved, births, retention, needed=needed[-1] if needed else ())
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:
@@ -385,11 +398,3 @@ def _locked(path: Path) -> int:
     if held is None:
         raise StorageError(f"another process is writing {str(path)!r}; wait for its end, or stop it")
     return held
-
-
-def _remove(path: Path, *, keep: bool) -> None:
-    """Take away a folder that could not be completed; only what is inside it if it had been there before."""
-    for inside in path.iterdir() if keep else []:
-        shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
-    if not keep:
-        shutil.rmtree(path, ignore_errors=True)

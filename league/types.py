@@ -6,7 +6,7 @@ Knows nothing of programs or language models: the same engine plays classic game
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,11 +61,14 @@ class Member:
     """Of its side's learning rate, > 0; 1 where births do not explore."""
     temperature_scale: float = 1.0
     """Of the sampling temperature, > 0; likewise."""
+    frozen: bool = False
+    """Whether it is a past version (`hall_of_fame`): it is neither trained nor rated, and `slot` counts among those."""
 
     @property
     def adapter(self) -> AdapterVersion:
-        """The name of the member's present weights."""
-        return AdapterVersion(member_id=self.member_id, version=self.version)
+        """The name of the member's weights; a past version's is its own, for the member may live on beside it."""
+        name = f"{self.member_id}@{self.version}" if self.frozen else self.member_id
+        return AdapterVersion(member_id=name, version=self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,8 @@ class Match:
     expected: float
     """p(student wins) by the ratings at pairing."""
     kind: Literal["train", "cross_eval", "frozen", "self_play"] = "train"
-    """Only `train` matches rate; `self_play` is a single agent's with itself."""
+    """Only `train` matches rate. Of a `frozen` one the living side learns, from a `cross_eval` nobody; `self_play` is a
+    single agent's with itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +142,15 @@ class Recorder(Protocol):
         """Give the folder for `save_adapters`; what was written is durable at the end."""
         ...
 
-    def state(self, step: int) -> AbstractContextManager[Path]:
-        """Give a folder for `save_state`; it is kept until the next one's step is committed."""
+    def state(self, step: int, needs: Iterable[str] = ()) -> AbstractContextManager[Path]:
+        """Give a folder for `save_state`; it is kept until the next one's step is committed.
+
+        So long the saved adapters that `needs` names (`MEMBER/VERSION`) are kept too.
+        """
+        ...
+
+    def saved(self) -> AbstractContextManager[Path]:
+        """Give the folder of all saved adapters, for `Arena.recall`."""
         ...
 
 
@@ -159,13 +170,22 @@ class Arena(Protocol):
         ...
 
     def play(self, matches: Sequence[Match], *, step: int) -> Play:
-        """Play one step's matches, all members of a phase in one batch, and learn from them in one update.
+        """Play matches of one step, all members of a phase in one batch, and learn from them in one update.
 
-        Members' versions are as named in the matches; after the call every member of a match stands one version higher,
-        also one that found nothing to learn and whose weights are what they were.
+        Members' versions are as named in the matches; after the call every living member of a `train` or `frozen` match
+        stands one version higher, also one that found nothing to learn and whose weights are what they were. Frozen
+        members, whom `recall` put there, and `cross_eval` matches change nothing.
 
         Raises:
             DivergedError: A member's numbers are no longer finite; the step cannot be committed.
+        """
+        ...
+
+    def recall(self, members: Sequence[Member], adapters: str) -> None:
+        """Put frozen members into their slots, from `adapters/<member>/<version>/`; those of the last call may go.
+
+        Raises:
+            OSError, ValueError: One is missing or cannot be read.
         """
         ...
 

@@ -40,11 +40,12 @@ class Place:
 class Ledger:
     """Implements `league.executors.types.Adapters` by files."""
 
-    def __init__(self, folder: Path, lora: LoraConfig, base_name: str) -> None:
-        """Keep the states of slots under `folder`, which is made when the first is written."""
+    def __init__(self, folder: Path, lora: LoraConfig, base_name: str, slots: int) -> None:
+        """Keep the states of `slots` slots under `folder`, which is made when the first is written."""
         self._folder = folder
         self._lora = lora
         self._base_name = base_name
+        self._slots = slots
         self._places: dict[int, Place] = {}
         self._written = 0
 
@@ -91,7 +92,8 @@ class Ledger:
     def moments(self, shapes: RowShapes) -> dict[str, Tensor]:
         """Return the moments of all slots, each tensor with a row for every slot, as `UpdateRule.state_dict` does."""
         zeros = {name: torch.zeros(shape, dtype=dtype) for name, (shape, dtype) in shapes.items()}
-        paths = [self._places[slot].moments for slot in sorted(self._places)]
+        places = [self._places.get(slot) for slot in range(self._slots)]
+        paths = [None if place is None else place.moments for place in places]
         with self._errors():
             rows = [zeros if path is None else read_moments(path) for path in paths]
         return {name: torch.stack([row[name] for row in rows]) for name in shapes}
@@ -103,14 +105,14 @@ class Ledger:
             ValueError: It belongs to another league.
         """
         for name, (shape, _) in shapes.items():
-            expected = (len(self._places), *shape)
+            expected = (self._slots, *shape)
             if name not in state or tuple(state[name].shape) != expected:
                 found = list(state[name].shape) if name in state else "nothing"
                 raise ValueError(f"expected {name!r} to be {list(expected)!r}, got {found!r}: the state is another's")
-        for row, slot in enumerate(sorted(self._places)):
+        for slot in sorted(self._places):
             path = self.fresh(slot)
             with self._errors():
-                write_moments(path, {name: state[name][row] for name in shapes})
+                write_moments(path, {name: state[name][slot] for name in shapes})
             self._move(slot, Place(weights=self._places[slot].weights, moments=path))
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ class LocalExecutor:
         """
         cluster = config.cluster
         self.slots: dict[str, tuple[int, int]] = {}
-        self.adapters = AdapterStack(base.model, lora_config(config), config.members)
+        self.adapters = AdapterStack(base.model, lora_config(config), config.stack_slots)
         rule = (new_trainer or make_trainer)(config, self.adapters)
         self.rule: UpdateRule = rule if cluster.trainer_shards == 1 else ShardedRule(rule, cluster.trainer_shards)
         served = TorchBackend(base, self.adapters, self.slots) if backend is None else backend

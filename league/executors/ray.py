@@ -63,7 +63,7 @@ class RayExecutor:
             ]
             cluster.wait_for([*speakers, *trainers, *judges])
             self.slots: dict[str, tuple[int, int]] = {}
-            self.adapters = Ledger(exchange, lora_config(config), base_name)
+            self.adapters = Ledger(exchange, lora_config(config), base_name, config.stack_slots)
             self.rule = RayRule(cluster, trainers, self.adapters)
             self.backend = RayBackend(cluster, speakers, self.slots, self.adapters)
             self.judge = RayJudge(cluster, judges)

@@ -51,7 +51,7 @@ class Worker:
 
 
 class ModelWorker(Worker):
-    """Holds the base with a stack that has a slot for every member, filled as calls need them."""
+    """Holds the base with a stack that has all slots of the league, filled as calls need them."""
 
     def __init__(self, plan: WorkerPlan) -> None:
         """Load nothing yet."""
@@ -76,7 +76,7 @@ class ModelWorker(Worker):
         dtype = None if config.machine.dtype == "auto" else getattr(torch, config.machine.dtype)
         device = "cuda" if config.cluster.worker_gpus else "cpu"
         base = load_base(self._plan.base, device=device, dtype=dtype)
-        return base, AdapterStack(base.model, lora_config(config), config.members)
+        return base, AdapterStack(base.model, lora_config(config), config.stack_slots)
 
     def _fill(self, slot: int, weights: str) -> None:
         """Have a slot hold the weights that lie there."""

@@ -29,6 +29,8 @@ class RockPaperScissors:
         self.seed = seed
         self.games = games
         self.logits: dict[str, Strategy] = {}
+        self.seen: list[Match] = []
+        """Matches that were not among the living, or trained nobody."""
 
     def found(self, members: Sequence[Member]) -> None:
         """Draw logits."""
@@ -40,7 +42,14 @@ class RockPaperScissors:
         """Sample games and learn from them."""
         del step
         results = tuple(self._play(match) for match in matches)
+        self.seen += [match for match in matches if match.kind != "train"]
         return Play(results=results, tables={}, metrics={"games": float(self.games)}, seconds={"play": 0.0})
+
+    def recall(self, members: Sequence[Member], adapters: str) -> None:
+        """Read logits, and keep them beside those of the living."""
+        for member in members:
+            path = Path(adapters) / member.member_id / str(member.version) / "logits.json"
+            self.logits[member.adapter.member_id] = np.array(json.loads(path.read_text()))
 
     def breed(
         self, child: Member, parents: Sequence[Member], operator: str, parameters: Mapping[str, float], *, seed: int
@@ -76,10 +85,13 @@ class RockPaperScissors:
 
     def _play(self, match: Match) -> MatchResult:
         rng = seeds.generator(self.seed, match.step, "games", str(match.match_id))
-        teacher, student = match.teacher.member_id, match.student.member_id
+        teacher, student = match.teacher.adapter.member_id, match.student.adapter.member_id
         moves = [rng.choice(3, size=self.games, p=softmax(self.logits[name])) for name in (teacher, student)]
         scores = PAYOFF[moves[1], moves[0]]
-        for name, mine, score in ((teacher, moves[0], -scores), (student, moves[1], scores)):
+        for member, mine, score in ((match.teacher, moves[0], -scores), (match.student, moves[1], scores)):
+            if member.frozen:
+                continue
+            name = member.member_id
             chances = softmax(self.logits[name])
             gradient = np.mean(score[:, None] * (np.eye(3)[mine] - chances), axis=0)
             self.logits[name] = self.logits[name] + gradient

@@ -21,7 +21,7 @@ from league.engine import League
 from league.executors.local import LocalExecutor
 from league.learning import trainer_config
 from league.lineage import found
-from league.options import GameOptions, LearnOptions, PlayOptions
+from league.options import GameOptions, LearnOptions, MatchOptions, PlayOptions
 from league.rules import Rules
 from league.run import make_rules
 from league.schemas import to_table
@@ -185,6 +185,51 @@ def test_a_member_samples_and_learns_at_its_own_temperature_and_rate(verifier: A
     assert seen["student_1"] == 3 * seen["student_0"]
     temperatures = {(row["member_id"], row["temperature"]) for row in play.tables["rollouts"]}
     assert temperatures == {("teacher_0", 1.0), ("teacher_1", 1.0), ("student_0", 1.0), ("student_1", 0.5)}
+
+
+def test_a_past_member_plays_beside_the_living_one_and_only_the_living_learn(verifier: Any, tmp_path: Path) -> None:
+    arena = make_arena(verifier, match=MatchOptions(past_opponents=0.5))
+    members = [*found(2, 2)]
+    arena.found(members)
+    arena.play(make_matches(members), step=1)
+    members = [grown(member) for member in members]
+    arena.save_adapters(members, str(tmp_path))
+    arena.play(make_matches(members, step=2), step=2)
+    members = [grown(member) for member in members]
+    past = [replace(grown(found(2, 2)[place]), frozen=True, slot=slot) for slot, place in enumerate((0, 3))]
+    arena.recall(past, str(tmp_path))
+    before = [arena._stack.adapter(slot) for slot in range(6)]
+    counts = arena._trainer.state_dict()["counts"].tolist()
+    buffer = {row["problem_id"] for row in arena._buffer.rows()}
+    pairs = [(past[0], members[2]), (members[1], past[1])]
+    matches = [
+        Match(match_id=9 + n, step=3, teacher=teacher, student=student, expected=0.5, kind="frozen")
+        for n, (teacher, student) in enumerate(pairs)
+    ]
+    play = arena.play(matches, step=3)
+    after = arena._trainer.state_dict()["counts"].tolist()
+    assert len(after) == 6, "two past opponents a step at the most, beside four members"
+    assert [after[slot] - counts[slot] for slot in (0, 3, 4, 5)] == [0, 0, 0, 0]
+    assert after[1] == counts[1] + 1, "the living teacher learns from what a past student could solve"
+    for slot in (0, 3, 4, 5):
+        for module, factors in before[slot].items():
+            assert torch.equal(factors.B, arena._stack.adapter(slot)[module].B)
+    rows = play.tables["rollouts"]
+    assert {(row["member_id"], row["version"]) for row in rows} == {
+        ("teacher_0", 1),
+        ("student_0", 2),
+        ("teacher_1", 2),
+        ("student_1", 1),
+    }
+    assert all(row["advantage"] == 0 for row in rows if row["version"] == 1)
+    assert any(row["advantage"] for row in rows if row["version"] == 2)
+    own = {row["problem_id"] for row in play.tables["problems"] if row["valid"] and row["teacher_id"] == "teacher_1"}
+    other = {row["problem_id"] for row in play.tables["problems"] if row["valid"] and row["teacher_id"] == "teacher_0"}
+    kept = {row["problem_id"] for row in arena._buffer.rows()} - buffer
+    assert own & kept
+    assert not (other - own) & kept, "a past teacher's problems are no references for the living"
+    assert not any(name.startswith(("teacher/validity", "student/solve_rate")) for name in play.metrics)
+    arena.save_adapters([grown(members[1]), grown(members[2]), members[0], members[3]], str(tmp_path / "later"))
 
 
 def test_numbers_of_the_update_are_among_the_metrics(played: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -202,10 +202,14 @@ class Mortal:
             yield folder
             self.die()
 
+    def saved(self) -> AbstractContextManager[Path]:
+        """Give the folder to read from."""
+        return self.run.saved()
+
     @contextmanager
-    def state(self, step: int) -> Iterator[Path]:
+    def state(self, step: int, needs: Iterable[str] = ()) -> Iterator[Path]:
         """Give the folder, then live a moment."""
-        with self.run.state(step) as folder:
+        with self.run.state(step, needs) as folder:
             yield folder
         self.die()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from scripted import save_base
 
 from league.config import RunConfig, resolve
-from league.options import MachineOptions, PlayOptions
+from league.options import MachineOptions, MatchOptions, PlayOptions
 from league.plan import Pace, Work, find_pace, plan_lines, work
 from league.run import main
 from populora_agents.config import NANO
@@ -32,6 +33,15 @@ def test_a_step_is_counted_by_hand() -> None:
     # 3 matches, 3 tasks, 2 reference sets, 4 proposals each; 5 attempts at each
     config = resolve(SMALL, NANO, {"svd_perturb": True})
     assert work(config) == Work(matches=3, proposals=72, attempts=360, tokens=72 * 100 + 360 * 10)
+
+
+def test_past_opponents_are_matches_on_top_and_take_slots() -> None:
+    # a third of all matches: 1.5 beside 3, at most 2 in one step, each with a slot of its own
+    config = resolve(replace(SMALL, match=MatchOptions(past_opponents=1 / 3)), NANO, {"svd_perturb": True})
+    assert work(config).matches == 5
+    told = list(plan_lines(config, base="tiny", base_bytes=2_000_000, adapter_parameters=1000, pace=None))
+    assert any("5 matches (2 of them against past members), 120 proposals" in line for line in told)
+    assert any("112 kB of adapters" in line for line in told)
 
 
 def test_memory_and_disk_follow_from_the_members() -> None:

@@ -13,6 +13,7 @@ from populora_agents.config import LoraConfig
 from populora_agents.lora import Adapter, LoraFactors
 
 LORA = LoraConfig(lora_rank=2, alpha=4.0, targets=("q_proj",))
+SLOTS = 2
 SHAPES: RowShapes = {"first": ((3,), torch.float32), "counts": ((), torch.int64)}
 
 
@@ -21,7 +22,7 @@ def adapter(value: float) -> Adapter:
 
 
 def make_ledger(folder: Path) -> Ledger:
-    ledger = Ledger(folder / "exchange", LORA, "base")
+    ledger = Ledger(folder / "exchange", LORA, "base", SLOTS)
     for slot in (0, 1):
         ledger.load(slot, adapter(float(slot)))
     return ledger
@@ -56,6 +57,15 @@ def test_moments_are_rows_by_slot_zero_until_learnt_and_forgotten_at_a_birth(tmp
     assert other.moments(SHAPES)["counts"].tolist() == [0, 0]
 
 
+def test_a_slot_that_nothing_was_loaded_into_has_a_row_of_zeros_as_in_one_process(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "exchange", LORA, "base", 3)
+    for slot in (0, 1):
+        ledger.load(slot, adapter(float(slot)))
+    state = {"first": torch.tensor([[1.0] * 3, [2.0] * 3, [0.0] * 3]), "counts": torch.tensor([4, 5, 0])}
+    ledger.set_moments(state, SHAPES)
+    assert all(torch.equal(value, state[name]) for name, value in ledger.moments(SHAPES).items())
+
+
 def test_a_state_of_another_shape_or_without_a_part_is_refused(tmp_path: Path) -> None:
     ledger = make_ledger(tmp_path)
     with pytest.raises(ValueError, match="expected 'first' to be"):
@@ -70,7 +80,7 @@ def test_what_a_killed_process_left_goes_first_and_all_goes_at_the_end(tmp_path:
     left = tmp_path / "exchange" / "0" / "1"
     left.mkdir(parents=True)
     (left / "moments.safetensors").write_text("torn")
-    ledger = Ledger(tmp_path / "exchange", LORA, "base")
+    ledger = Ledger(tmp_path / "exchange", LORA, "base", SLOTS)
     assert left.exists(), "nothing is touched before the run folder is ours"
     ledger.load(0, adapter(1.0))
     assert not (left / "moments.safetensors").exists()
@@ -80,6 +90,6 @@ def test_what_a_killed_process_left_goes_first_and_all_goes_at_the_end(tmp_path:
 
 def test_a_lost_folder_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    ledger = Ledger(tmp_path / "file" / "exchange", LORA, "base")
+    ledger = Ledger(tmp_path / "file" / "exchange", LORA, "base", SLOTS)
     with pytest.raises(StorageError, match="cannot keep adapters in"):
         ledger.load(0, adapter(1.0))

@@ -36,7 +36,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> WorkerPlan:
 
 @pytest.fixture
 def ledger(plan: WorkerPlan, tmp_path: Path) -> Ledger:
-    ledger = Ledger(tmp_path / "exchange", lora_config(plan.config), plan.base)
+    ledger = Ledger(tmp_path / "exchange", lora_config(plan.config), plan.base, plan.config.stack_slots)
     for slot in range(3):
         generator = torch.Generator().manual_seed(slot)
         ledger.load(slot, fresh_adapter(make_base().model, lora_config(plan.config), generator))
