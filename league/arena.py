@@ -234,7 +234,7 @@ class ProgramArena:
         return self._stack.adapter(slot)
 
     def _slot_of(self, member: Member) -> int:
-        """Teachers come first in the stack (a single agent is alone), then students, then past members of either side."""
+        """Teachers come first in the stack, then students, then past members; a single agent is alone in it."""
         if member.frozen:
             return self._config.members + member.slot
         return self._config.teachers + member.slot if member.side is Side.STUDENT else member.slot

@@ -47,11 +47,14 @@ def test_what_is_no_number_of_adapters_is_refused(value: str) -> None:
         MachineOptions(keep_adapters=value)
 
 
-def test_a_run_that_keeps_few_adapters_goes_on_to_the_same_end_and_is_whole(tmp_path: Path) -> None:
+def test_a_run_that_keeps_few_adapters_goes_on_to_the_same_end_and_is_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = [
         *("--teachers", "2", "--students", "2", "--evolve-every", "3", "--min-age", "0", "--save-every", "2"),
         *("--proposals", "2", "--proposal-tokens", "24", "--answer-tokens", "8", "--game.seed-problems", "16"),
         *("--base", str(save_base(tmp_path / "base")), "--keep-adapters", "1"),
+        *("--past-opponents", "0.4", "--hall-size", "2"),
     ]
     broken, whole = tmp_path / "broken", tmp_path / "whole"
     assert main([*settings, "--steps", "5", "--out", str(broken)]) == 0
@@ -73,6 +76,19 @@ def test_a_run_that_keeps_few_adapters_goes_on_to_the_same_end_and_is_whole(tmp_
         marker = json.loads((whole / "commits" / f"step={row['step']}.json").read_text())
         then = {name.rpartition("/")[0] for name in marker["adapters"]}
         assert all(any(name.startswith(f"{parent}/") for name in then & there) for parent in row["parents"])
+    needed = json.loads((whole / "commits" / "step=8.json").read_text())["needs"]
+    assert len(needed) == 4
+    assert set(needed) <= there
+    assert any(row["kind"] == "frozen" for row in read_rows(whole, "matches"))
+    standing = json.loads((whole / "state" / "step=8" / "league.json").read_text())
+    past = min(set(needed) - {f"{one['member_id']}/{one['version']}" for one in standing["members"]})
+    lost = whole / "adapters" / past
+    lost.rename(tmp_path / "lost")
+    assert verify([str(whole)]) == 1
+    assert f"the adapter adapters/{past} of a past opponent is missing" in capsys.readouterr().out
+    assert main(["--resume", str(whole), "--steps", "9"]) == 2
+    assert f"cannot read adapters/{past}/" in capsys.readouterr().err
+    (tmp_path / "lost").rename(lost)
     newest = max(there, key=lambda name: (name.startswith("teacher_0"), int(name.rpartition("/")[2])))
     (whole / "adapters" / newest / "adapter_model.safetensors").unlink()
     assert verify([str(whole)]) == 1
