@@ -106,7 +106,11 @@ class ProgramArena:
         """Play and learn; see `Arena`."""
         del step  # The matches say it.
         self._seconds = {}
-        rounds = open_rounds(matches, self._buffer, self._game, self._config.play, self._room, self._config.seed)
+        config = self._config
+        problems = config.measure.cross_eval_problems
+        rounds = open_rounds(
+            matches, self._buffer, self._game, config.play, self._room, config.seed, cross_eval_problems=problems
+        )
         with self._clock("propose"):
             propose(rounds, self._backend, self._sampling)
         with self._clock("verify"):
@@ -182,26 +186,28 @@ class ProgramArena:
         self._executor.close()
 
     def _learn(self, rollouts: Sequence[Rollout], matches: Sequence[Match]) -> tuple[list[float], UpdateReport]:
+        if not rollouts:
+            return [], UpdateReport(members={}, seconds=0.0)
         advantages = self._trainer.advantages(rollouts)
         slots = {member_id: slot for member_id, (slot, _) in self._slots.items() if slot < self._config.members}
         rates = {
             member.member_id: learning_rate(self._config, member.side) * member.learning_rate_scale
             for match in matches
-            for member in (match.teacher, match.student)
-            if not member.frozen
+            for member in match.learners
         }
         return advantages.tolist(), self._trainer.update(rollouts, advantages, slots, rates)
 
     def _tables(self, rounds: Sequence[PlayedRound], advantages: Mapping[str, float]) -> dict[str, list[Row]]:
-        first = min((played.match.match_id for played in rounds), default=0) * self._game.rounds
+        ids = [played.match.match_id for played in rounds]
+        first = min(ids, default=0) * ids.count(min(ids, default=0))
         return {
             "problems": [problem_row(played, index) for index, played in enumerate(rounds, start=first)],
             "rollouts": [row for played in rounds for row in rollout_rows(played, advantages, self._backend.name)],
         }
 
     def _keep(self, rounds: Sequence[PlayedRound], problems: Sequence[Row]) -> None:
-        """Put what living teachers proposed into buffer and archive; of others' problems, only tell the cell."""
-        new = [played for played in rounds if not played.match.teacher.frozen]
+        """Put what teachers that learn proposed into buffer and archive; of others' problems, only tell the cell."""
+        new = [played for played in rounds if played.match.teacher in played.match.learners]
         for played in new:
             if played.round.problem is not None:
                 self._buffer.add(played.round.problem)
@@ -210,7 +216,7 @@ class ProgramArena:
         self._archive.mark(row for row in problems if row["proposal_id"] not in names)
 
     def _grow(self, matches: Sequence[Match]) -> None:
-        for member in {one for match in matches for one in (match.teacher, match.student) if not one.frozen}:
+        for member in (one for match in matches for one in match.learners):
             self._slots[member.member_id] = (self._slot_of(member), member.version + 1)
 
     def _settle(self, member: Member, adapter: Adapter) -> None:

@@ -95,8 +95,12 @@ class RunConfig:
             raise ValueError("`base` must name a base model, got ''")
         if self.out == "":
             raise ValueError("`out` must name a folder, got ''")
-        if self.single_agent and self.match.past_opponents:
-            raise ValueError("`past_opponents` needs two sides, `single_agent` has none")
+        for name, value in (
+            ("past_opponents", self.match.past_opponents),
+            ("cross_eval_every", self.measure.cross_eval_every),
+        ):
+            if self.single_agent and value:
+                raise ValueError(f"`{name}` needs two sides, with `single_agent` it must be 0, got {value!r}")
         if self.game.max_answer_chars != self.verifier.max_answer_chars:
             raise ValueError(
                 f"`game.max_answer_chars` and `verifier.max_answer_chars` must agree, "

@@ -15,7 +15,7 @@ from typing import Any
 
 from league import lineage, seeds
 from league.hall_of_fame import PastMember, admit, due, past_matches, past_members, past_metrics
-from league.matchmaking import make_matches, self_play
+from league.matchmaking import cross_table, make_matches, self_play
 from league.payoff import Meeting, payoff_metrics
 from league.rules import Rules
 from league.selection import Replacement, select
@@ -122,18 +122,23 @@ class League:
         self._grow_versions(matches)
         tables: dict[str, list[Row]] = {name: list(rows) for name, rows in play.tables.items()}
         tables["ratings"], tables["matches"] = self._rate(play)
-        metrics = {**play.metrics, **past_metrics(play.results), **self._payoffs(step, play)}
+        results, seconds = play.results, dict(play.seconds)
+        if self.rules.cross_eval_every and step % self.rules.cross_eval_every == 0:
+            cross = self._arena.play(self._cross_table(step), step=step)
+            results += cross.results
+            seconds["cross_eval"] = sum(cross.seconds.values())
+            for name, rows in {**cross.tables, "matches": self._rate(cross)[1]}.items():
+                tables.setdefault(name, []).extend(rows)
+        metrics = {**play.metrics, **past_metrics(results), **self._payoffs(step, results)}
         births = self._evolve(step, tables)
         last = step == self.rules.steps
         if last or step % self.rules.save_every == 0:
             self._save(step, self.members, state=True)
         elif births:
             self._save(step, [birth.child for birth in births], state=False)
-        self._recorder.commit(step, tables, {**metrics, "seconds": dict(play.seconds)})
+        self._recorder.commit(step, tables, {**metrics, "seconds": seconds})
         self._last_step = step
-        self._watcher.committed(
-            StepReport(step=step, results=play.results, births=births, metrics=metrics, seconds=play.seconds)
-        )
+        self._watcher.committed(StepReport(step=step, results=results, births=births, metrics=metrics, seconds=seconds))
 
     def side(self, side: Side) -> list[Member]:
         """Return the members of one side, by slot."""
@@ -173,6 +178,17 @@ class League:
                 self._arena.recall(past_members(frozen), str(folder))
         return matches + frozen
 
+    def _cross_table(self, step: int) -> tuple[Match, ...]:
+        """Return a match of every living teacher with every living student, as they are after the step's update."""
+        return cross_table(
+            self.side(Side.TEACHER),
+            self.side(Side.STUDENT),
+            self.ratings,
+            step=step,
+            table=step // self.rules.cross_eval_every - 1,
+            constants=self.rules.rating.constants,
+        )
+
     def _inflate(self) -> None:
         """Doubt the ratings of all whose weights have changed since their last match."""
         for member in self.members:
@@ -180,7 +196,7 @@ class League:
                 self.ratings[member.member_id] = self.rules.rating.before_step(self.ratings[member.member_id])
 
     def _grow_versions(self, matches: Sequence[Match]) -> None:
-        played = {one.member_id for match in matches for one in (match.teacher, match.student) if not one.frozen}
+        played = {one.member_id for match in matches for one in match.learners}
         self.members = [
             replace(member, version=member.version + 1) if member.member_id in played else member
             for member in self.members
@@ -210,7 +226,7 @@ class League:
                 rating_rows.append(row)
         return rating_rows, match_rows
 
-    def _payoffs(self, step: int, play: Play) -> dict[str, float]:
+    def _payoffs(self, step: int, results: Sequence[MatchResult]) -> dict[str, float]:
         """Remember each pair's latest match; if it is time, return what these say of the members."""
         every = self.rules.payoff_every
         if not every or self.rules.self_play:
@@ -222,7 +238,7 @@ class League:
                 observed=result.observed,
                 n_problems=result.n_problems,
             )
-            for result in play.results
+            for result in results
             if result.observed is not None and result.match.kind != "frozen"
         ]
         alive = {member.member_id for member in self.members}

@@ -55,7 +55,7 @@ def make_trainer(config: RunConfig, stack: AdapterStack) -> UpdateRule:
 
 
 def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
-    """Yield by id the round's rollouts from which somebody learns: those of living members.
+    """Yield by id the round's rollouts from which somebody learns: those of the match's learners.
 
     A group is one reference set's proposals, or one problem's attempts.
     """
@@ -63,7 +63,7 @@ def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
     seats = [(played.proposer, Role.PROPOSER, result.proposer_reward)]
     seats += [(seat, Role.SOLVER, reward) for seat, reward in zip(played.solvers, result.solver_rewards, strict=True)]
     for seat, role, reward in seats:
-        if seat.member.frozen:
+        if seat.member not in played.match.learners:
             continue
         yield (
             seat.rollout_id,

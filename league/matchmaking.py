@@ -20,6 +20,11 @@ SchemeName = Literal["pfsp", "uniform", "round_robin", "latest"]
 """How a chooser comes to its opponent (docs/league.md)."""
 
 
+CROSS_EVAL_IDS = 1 << 40
+"""First id of a match in a cross table: a range of its own, so that measuring moves no id, and with it no seed, of the
+matches that train."""
+
+
 def pfsp_weights(probabilities: Array) -> Array:
     """Return p (1 - p): most for an opponent as likely to win as to lose (docs/paper.md, One training step, 1).
 
@@ -135,6 +140,39 @@ def make_matches(
             expected=float(chances[teacher, student]),
         )
         for number, (teacher, student) in enumerate(places)
+    )
+
+
+def cross_table(
+    teachers: Sequence[Member],
+    students: Sequence[Member],
+    ratings: Mapping[str, Rating],
+    *,
+    step: int,
+    table: int,
+    constants: RatingConstants = STANDARD,
+) -> tuple[Match, ...]:
+    """Return a match of every teacher with every student, which trains and rates nobody.
+
+    Args:
+        teachers: N members.
+        students: M members.
+        ratings: By member id.
+        step: Present step.
+        table: Number of the table in the run, 0 up. Ids count up from `CROSS_EVAL_IDS`, through all tables.
+        constants: Constants of the ratings.
+    """
+    pairs = [(teacher, student) for teacher in teachers for student in students]
+    return tuple(
+        Match(
+            match_id=match_id,
+            step=step,
+            teacher=teacher,
+            student=student,
+            expected=expected(ratings[student.member_id], ratings[teacher.member_id], constants),
+            kind="cross_eval",
+        )
+        for match_id, (teacher, student) in enumerate(pairs, start=CROSS_EVAL_IDS + table * len(pairs))
     )
 
 

@@ -255,10 +255,15 @@ class MeasureOptions:
     payoff_every: int = 10
     """Steps between two reports of who beats whom (cyclic share, equilibrium, alpha-rank), >= 0, from each pair's
     latest match; 0 reports none."""
+    cross_eval_every: int = 0
+    """Steps between two cross tables, >= 0, for which every teacher meets every student without training or rating
+    anybody; 0 plays none. It changes no number of the run beside what it reports."""
+    cross_eval_problems: int = 6
+    """Proposals of each pair in a cross table, dealt over the tasks, >= 1."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        at_least(self, payoff_every=0)
+        at_least(self, payoff_every=0, cross_eval_every=0, cross_eval_problems=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,17 @@ def work(config: RunConfig) -> Work:
     play = config.play
     matches = config.matches + most_past_matches(config.matches, config.match.past_opponents)
     proposals = matches * len(config.tasks) * play.groups * known(play.proposals)
+    return _work(config, matches, proposals)
+
+
+def cross_work(config: RunConfig) -> Work:
+    """Return what one cross table of a resolved configuration asks for."""
+    matches = config.teachers * config.students
+    return _work(config, matches, matches * config.measure.cross_eval_problems)
+
+
+def _work(config: RunConfig, matches: int, proposals: int) -> Work:
+    play = config.play
     attempts = proposals * known(play.attempts)
     tokens = proposals * known(play.proposal_tokens) + attempts * known(play.answer_tokens)
     return Work(matches=matches, proposals=proposals, attempts=attempts, tokens=tokens)
@@ -91,7 +102,8 @@ def find_pace(folder: Path, base: str) -> Pace | None:
             if read_object(run / VERSIONS, "base")["base"] != base:
                 continue
             config = load_config((run / CONFIG).read_text(encoding="utf-8"))
-            seconds = [sum(line["seconds"].values()) for line in read_metrics(run) if line["step"]]
+            lines = [line["seconds"] for line in read_metrics(run) if line["step"]]
+            seconds = [sum(took.values()) - took.get("cross_eval", 0.0) for took in lines]
             if seconds:
                 return Pace(
                     run=run,
@@ -132,13 +144,22 @@ def plan_lines(
         f"at most {asked.attempts:,} attempts, "
         f"at most {asked.tokens:,} sampled tokens (prompts not counted)"
     )
+    every, tables = config.measure.cross_eval_every, 0.0
+    if every:
+        cross = cross_work(config)
+        tables = steps // every * cross.tokens / asked.tokens
+        yield (
+            f"cross table  every {every:,} steps: {cross.matches:,} matches, {cross.proposals:,} proposals, at most "
+            f"{cross.attempts:,} attempts, at most {cross.tokens:,} sampled tokens, {cross.tokens / asked.tokens:.2g} "
+            "times a step's"
+        )
     trained = config.stack_slots * adapter_parameters * _TRAINED_BYTES
     yield (
         f"memory       at least {_size(base_bytes + trained)}: the base and {_size(trained)} of adapters, gradients "
         "and moments; activations and the generation's cache come on top and were not estimated"
     )
     yield f"disk         {_size(members * adapter_parameters * _WEIGHT_BYTES)} a saving, {_savings(config)} savings"
-    yield f"time         {_time(asked, steps, config.machine.threads, pace)}"
+    yield f"time         {_time(asked, steps + tables, config.machine.threads, pace)}"
 
 
 def _savings(config: RunConfig) -> int:
@@ -147,7 +168,7 @@ def _savings(config: RunConfig) -> int:
     return 1 + steps // every + bool(steps % every)
 
 
-def _time(asked: Work, steps: int, threads: int, pace: Pace | None) -> str:
+def _time(asked: Work, steps: float, threads: int, pace: Pace | None) -> str:
     if pace is None:
         return "not known: no earlier run of this base lies beside --out; --steps 3 would tell"
     step_s = pace.step_s * asked.tokens / pace.work.tokens

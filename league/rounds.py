@@ -6,7 +6,7 @@ Owns the plan (one group of proposals a reference set, one group of attempts a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -157,25 +157,41 @@ def open_rounds(
     play: PlayOptions,
     room: Room,
     seed: int,
+    *,
+    cross_eval_problems: int = 1,
 ) -> list[PlayedRound]:
-    """Open the rounds of one step: in every match every task, `groups` reference sets a task, `proposals` a set."""
+    """Open the rounds of one step: in every match every task, `groups` reference sets a task, `proposals` a set.
+
+    A match of kind `cross_eval` has `cross_eval_problems` proposals in all, dealt over the tasks, one set a task.
+    """
     rounds: list[PlayedRound] = []
     for match in matches:
-        for task in config.tasks:
-            for group in range(play.groups):
-                group_id = f"m{match.match_id}/{task}/g{group}"
-                rng = seeds.generator(seed, match.step, "references", group_id)
-                references = _references(buffer, task, config, room, rng)
-                rounds += [
-                    PlayedRound(
-                        match=match,
-                        round=Round(task=task, references=references, config=config),
-                        proposal_id=f"{group_id}/p{number}",
-                        group_id=group_id,
-                    )
-                    for number in range(known(play.proposals))
-                ]
+        for task, group, proposals in _groups(match, config, play, cross_eval_problems):
+            group_id = f"m{match.match_id}/{task}/g{group}"
+            rng = seeds.generator(seed, match.step, "references", group_id)
+            references = _references(buffer, task, config, room, rng)
+            rounds += [
+                PlayedRound(
+                    match=match,
+                    round=Round(task=task, references=references, config=config),
+                    proposal_id=f"{group_id}/p{number}",
+                    group_id=group_id,
+                )
+                for number in range(proposals)
+            ]
     return rounds
+
+
+def _groups(
+    match: Match, config: GameConfig, play: PlayOptions, cross_eval_problems: int
+) -> Iterator[tuple[Task, int, int]]:
+    """Yield task, number and count of proposals of each reference set of a match."""
+    if match.kind != "cross_eval":
+        yield from ((task, group, known(play.proposals)) for task in config.tasks for group in range(play.groups))
+        return
+    for place, task in enumerate(config.tasks):
+        if proposals := len(range(place, cross_eval_problems, len(config.tasks))):
+            yield task, 0, proposals
 
 
 def _references(

@@ -70,6 +70,8 @@ class Rules:
     """How past opponents are drawn."""
     hall_size: int = 64
     """Past members of each side that may be met, >= 1."""
+    cross_eval_every: int = 0
+    """Steps between two cross tables, >= 0, of every teacher with every student; 0 never plays one."""
     payoff_every: int = 10
     """Steps between two reports of the payoff matrix, >= 0, of each pair's latest match; 0 reports none."""
     save_every: int = 5
@@ -78,7 +80,8 @@ class Rules:
     def __post_init__(self) -> None:
         """Check the ranges that selection does not check."""
         floors = {"teachers": 1, "students": 1, "hall_size": 1, "save_every": 1}
-        for name, floor in (floors | dict.fromkeys(("self_play", "steps", "seed", "payoff_every"), 0)).items():
+        floors |= dict.fromkeys(("self_play", "steps", "seed", "cross_eval_every", "payoff_every"), 0)
+        for name, floor in floors.items():
             if getattr(self, name) < floor:
                 raise ValueError(f"`{name}` must be at least {floor}, got {getattr(self, name)!r}")
         if not 0 <= self.past_opponents < 1:

@@ -339,6 +339,7 @@ def make_rules(config: RunConfig) -> Rules:
         parents=evolve.parents,
         crossover_probability=evolve.crossover_probability,
         explore=evolve.explore,
+        cross_eval_every=config.measure.cross_eval_every,
         payoff_every=config.measure.payoff_every,
         save_every=config.machine.save_every,
     )

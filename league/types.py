@@ -86,6 +86,12 @@ class Match:
     """Only `train` matches rate. Of a `frozen` one the living side learns, from a `cross_eval` nobody; `self_play` is a
     single agent's with itself."""
 
+    @property
+    def learners(self) -> tuple[Member, ...]:
+        """Who learns from it, and stands one version higher afterwards."""
+        both = () if self.kind == "cross_eval" else (self.teacher, self.student)
+        return tuple(member for member in both if not member.frozen)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchResult:

@@ -89,7 +89,7 @@ class RockPaperScissors:
         moves = [rng.choice(3, size=self.games, p=softmax(self.logits[name])) for name in (teacher, student)]
         scores = PAYOFF[moves[1], moves[0]]
         for member, mine, score in ((match.teacher, moves[0], -scores), (match.student, moves[1], scores)):
-            if member.frozen:
+            if member not in match.learners:
                 continue
             name = member.member_id
             chances = softmax(self.logits[name])

@@ -21,12 +21,13 @@ from league.engine import League
 from league.executors.local import LocalExecutor
 from league.learning import trainer_config
 from league.lineage import found
-from league.options import GameOptions, LearnOptions, MatchOptions, PlayOptions
+from league.matchmaking import cross_table
+from league.options import GameOptions, LearnOptions, MatchOptions, MeasureOptions, PlayOptions
 from league.rules import Rules
 from league.run import make_rules
 from league.schemas import to_table
 from league.storage import RunFolder, read_rows, read_table
-from league.types import Match, Member, Side
+from league.types import Match, Member, Rating, Side
 from populora_agents.config import NANO
 from populora_agents.lora import load_adapter
 from populora_agents.stack import AdapterStack
@@ -230,6 +231,36 @@ def test_a_past_member_plays_beside_the_living_one_and_only_the_living_learn(ver
     assert not (other - own) & kept, "a past teacher's problems are no references for the living"
     assert not any(name.startswith(("teacher/validity", "student/solve_rate")) for name in play.metrics)
     arena.save_adapters([grown(members[1]), grown(members[2]), members[0], members[3]], str(tmp_path / "later"))
+
+
+def test_a_cross_table_moves_neither_weights_nor_moments_nor_buffer_nor_archive(verifier: Any, tmp_path: Path) -> None:
+    arena = make_arena(verifier, measure=MeasureOptions(cross_eval_problems=5))
+    members = [*found(2, 2)]
+    arena.found(members)
+    arena.play(make_matches(members), step=1)
+    members = [grown(member) for member in members]
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+    arena.save_state(str(before))
+    hashes = arena.save_adapters(members, str(tmp_path / "a"))
+    ratings = {member.member_id: Rating(mu=25.0, sigma=8.0) for member in members}
+    table = cross_table(members[:2], members[2:], ratings, step=1, table=0)
+    play = arena.play(table, step=1)
+    arena.save_state(str(after))
+    assert arena.save_adapters(members, str(tmp_path / "b")) == hashes, "and nobody stands a version higher"
+    assert {path.name: path.read_bytes() for path in before.iterdir()} == {
+        path.name: path.read_bytes() for path in after.iterdir()
+    }
+    assert len(play.results) == 4
+    problems, rollouts = play.tables["problems"], play.tables["rollouts"]
+    assert len(problems) == 4 * 5
+    assert len({row["extra_info"]["index"] for row in problems}) == len(problems)
+    assert all((row["cell_id"] is not None) == row["valid"] for row in problems)
+    assert {row["advantage"] for row in rollouts} == {0.0}
+    assert {row["role"] for row in rollouts} == {"proposer", "solver"}
+    for name, rows in play.tables.items():
+        assert to_table(name, rows, "run").num_rows == len(rows)
 
 
 def test_numbers_of_the_update_are_among_the_metrics(played: Any) -> None:

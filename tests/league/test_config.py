@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from league.config import RunConfig, known, make_game, resolve
-from league.options import EvolveOptions, GameOptions, LearnOptions, MachineOptions, PlayOptions
+from league.options import (
+    EvolveOptions,
+    GameOptions,
+    LearnOptions,
+    MachineOptions,
+    MatchOptions,
+    MeasureOptions,
+    PlayOptions,
+)
 from populora_agents.config import LARGE, NANO, SMALL, LoraConfig
 from populora_env.config import GameConfig, VerifierConfig
 from populora_env.types import Task
@@ -154,3 +162,12 @@ def test_a_single_agent_plays_for_a_pair_or_for_the_whole_population(
 ) -> None:
     config = RunConfig(teachers=3, students=4, **changes)
     assert (config.members, config.matches) == (members, matches)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"match": MatchOptions(past_opponents=0.2)}, {"measure": MeasureOptions(cross_eval_every=5)}]
+)
+def test_what_needs_two_sides_is_refused_for_a_single_agent(changes: dict[str, Any]) -> None:
+    RunConfig(**changes)
+    with pytest.raises(ValueError, match="needs two sides, with `single_agent` it must be 0"):
+        RunConfig(single_agent=True, **changes)

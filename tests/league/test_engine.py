@@ -284,6 +284,41 @@ def test_a_rating_is_inflated_once_a_step_after_the_weights_changed(make_league:
     assert all(league.ratings[name].sigma > before[name].sigma for name in before)
 
 
+def test_a_cross_table_is_played_every_few_steps_and_changes_nothing_else(make_league: Any) -> None:
+    options = {"steps": 7, "past_opponents": 0.4, "save_every": 1, "payoff_every": 3}
+    plain, without = make_league("plain", **options)
+    plain.run()
+    crossed, run = make_league("crossed", **options, cross_eval_every=3)
+    crossed.run()
+    matches = read_rows(run.path, "matches")
+    cross = [row for row in matches if row["kind"] == "cross_eval"]
+    assert Counter(row["step"] for row in cross) == {3: 12, 6: 12}
+    for step in (3, 6):
+        pairs = {(row["teacher_id"], row["student_id"]) for row in cross if row["step"] == step}
+        trained = {
+            row[f"{side}_id"]: row[f"{side}_version"]
+            for row in matches
+            for side in ("teacher", "student")
+            if row["step"] == step and row["kind"] == "train"
+        }
+        assert {name for pair in pairs for name in pair} == trained.keys()
+        for row in (row for row in cross if row["step"] == step):
+            assert row["student_version"] == trained[row["student_id"]] + 1, "they are met as the update left them"
+    for name in ("ratings", "lineage"):
+        tables = [read_table(one.path, name).drop_columns(["run_id"]) for one in (without, run)]
+        assert tables[0] == tables[1]
+    others = [{**row, "run_id": ""} for row in matches if row["kind"] != "cross_eval"]
+    assert others == [{**row, "run_id": ""} for row in read_rows(without.path, "matches")]
+    assert adapters(run) == adapters(without)
+    told = {line["step"]: line for line in read_metrics(run.path)}
+    assert (told[3]["league/pairs_met"], told[6]["league/pairs_met"]) == (1.0, 1.0)
+    assert [step for step, line in told.items() if "cross_eval" in line["seconds"]] == [3, 6]
+
+
+def adapters(run: RunFolder) -> dict[str, bytes]:
+    return {name: data for name, data in files(run).items() if name.startswith("adapters")}
+
+
 class Fixed(RockPaperScissors):
     """Members that each play one move and learn nothing; a student's rate is its mean score, a draw a half."""
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.matchmaking import SchemeName, make_matches, pair, pfsp_weights, with_floor
+from league.matchmaking import (
+    CROSS_EVAL_IDS,
+    SchemeName,
+    cross_table,
+    make_matches,
+    pair,
+    pfsp_weights,
+    with_floor,
+)
 from league.ratings import expected
 from league.types import Match, Member, Rating, Side
 
@@ -173,3 +181,17 @@ def test_an_exploration_that_is_no_share_is_refused(bad: float) -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="`exploration`"):
         make_matches(teachers, students, ratings, step=0, first_match_id=0, generator=rng, exploration=bad)
+
+
+def test_a_cross_table_has_every_pair_and_ids_of_its_own() -> None:
+    teachers, students, ratings = population(2, 3, 0)
+    tables = [cross_table(teachers, students, ratings, step=step, table=table) for table, step in enumerate((5, 10))]
+    for table in tables:
+        assert {(one.teacher.member_id, one.student.member_id) for one in table} == {
+            (teacher.member_id, student.member_id) for teacher in teachers for student in students
+        }
+        assert all(one.learners == () for one in table)
+        assert all(
+            one.expected == expected(ratings[one.student.member_id], ratings[one.teacher.member_id]) for one in table
+        )
+    assert [one.match_id for table in tables for one in table] == list(range(CROSS_EVAL_IDS, CROSS_EVAL_IDS + 12))

@@ -9,8 +9,8 @@ import pytest
 from scripted import save_base
 
 from league.config import RunConfig, resolve
-from league.options import MachineOptions, MatchOptions, PlayOptions
-from league.plan import Pace, Work, find_pace, plan_lines, work
+from league.options import MachineOptions, MatchOptions, MeasureOptions, PlayOptions
+from league.plan import Pace, Work, cross_work, find_pace, plan_lines, work
 from league.run import main
 from populora_agents.config import NANO
 
@@ -42,6 +42,19 @@ def test_past_opponents_are_matches_on_top_and_take_slots() -> None:
     told = list(plan_lines(config, base="tiny", base_bytes=2_000_000, adapter_parameters=1000, pace=None))
     assert any("5 matches (2 of them against past members), 120 proposals" in line for line in told)
     assert any("112 kB of adapters" in line for line in told)
+
+
+def test_a_cross_table_is_counted_by_hand_and_takes_its_time() -> None:
+    # 3 x 2 pairs, 4 proposals each, 5 attempts at each: a third of a step; every 4 of 12 steps: one step's time in all
+    options = MeasureOptions(cross_eval_every=4, cross_eval_problems=4)
+    config = resolve(replace(SMALL, measure=options), NANO, {"svd_perturb": True})
+    assert cross_work(config) == Work(matches=6, proposals=24, attempts=120, tokens=24 * 100 + 120 * 10)
+    pace = Pace(run=Path("runs/a"), steps=7, step_s=2.0, work=work(config), threads=2)
+    told = plan_lines(config, base="tiny", base_bytes=2_000_000, adapter_parameters=1000, pace=pace)
+    lines = {line.split()[0]: line for line in told}
+    assert "every 4 steps: 6 matches, 24 proposals, at most 120 attempts, at most 3,600 sampled" in lines["cross"]
+    assert lines["cross"].endswith("0.33 times a step's")
+    assert "about 26 s, 2.00 s a step" in lines["time"]
 
 
 def test_memory_and_disk_follow_from_the_members() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -53,6 +54,17 @@ def test_every_teacher_gets_every_task_in_groups_that_share_their_references() -
     assert all(len(references) == 1 for references in groups.values())
     assert len({references.pop() for references in groups.values()}) > 6
     assert len({played.proposal_id for played in rounds}) == len(rounds)
+
+
+@pytest.mark.parametrize(("problems", "dealt"), [(1, [1]), (3, [1, 1, 1]), (5, [2, 2, 1]), (6, [2, 2, 2])])
+def test_a_match_of_a_cross_table_has_so_many_problems_dealt_over_the_tasks(problems: int, dealt: list[int]) -> None:
+    room, buffer = Room(None, ScriptedBackend(GAME).prompt_ids, SAMPLING), seeded_buffer(GAME)
+    matches = [replace(match(number), kind="cross_eval") for number in (0, 1)]
+    rounds = open_rounds(matches, buffer, GAME, PLAY, room, seed=3, cross_eval_problems=problems)
+    for one in matches:
+        own = [played for played in rounds if played.match is one]
+        assert list(Counter(played.round.task for played in own).values()) == dealt
+    assert len({played.proposal_id for played in rounds}) == 2 * problems
 
 
 def test_references_depend_on_the_step_and_nothing_else() -> None:

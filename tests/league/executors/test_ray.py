@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 FLAGS = (
     "--base nano --teachers 3 --students 2 --steps 6 --evolve-every 2 --min-age 0 --save-every 1 --proposals 4 "
     "--attempts 2 --tasks deduction --threads 1 --rollout-shards 2 --trainer-shards 2 --game.seed-problems 16 "
-    "--past-opponents 0.4"
+    "--past-opponents 0.4 --cross-eval-every 3"
 )
 SETTINGS = FLAGS.split()
 MARK = "POPULORA_TEST_CLUSTER"
