@@ -24,7 +24,6 @@ import torch
 from populora_agents.backends.torch import TorchBackend
 from populora_agents.bases import Base, load_base
 from populora_agents.lora import fresh_adapter
-from populora_agents.nano.evaluate import is_worked
 from populora_agents.stack import AdapterStack
 from populora_agents.suites import Item, Suite
 from populora_agents.trainer import Trainer
@@ -33,6 +32,7 @@ from populora_env.config import GameConfig
 from populora_env.game import Round, seeded_buffer
 from populora_env.generator import Split, generate
 from populora_env.judging import judge_attempts, judge_proposals
+from populora_env.parsing import is_worked
 from populora_env.prompts import get_style
 from populora_env.types import Observation, Problem, Proposal, Task
 from populora_env.verifier import Verifier

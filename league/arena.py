@@ -20,8 +20,16 @@ from league.archive import Archive, standard_centroids
 from league.config import RunConfig, known, make_game
 from league.executors.local import LocalExecutor
 from league.executors.types import Executor
-from league.learning import MakeTrainer, learning_rate, lora_config, rollouts_of, update_metrics
+from league.learning import (
+    MakeTrainer,
+    learning_rate,
+    lora_config,
+    member_updates,
+    rollouts_of,
+    update_metrics,
+)
 from league.lineage import founder_seed
+from league.metric_table import metric_rows, named
 from league.metrics import step_metrics
 from league.operators import apply
 from league.rounds import (
@@ -104,7 +112,6 @@ class ProgramArena:
 
     def play(self, matches: Sequence[Match], *, step: int) -> Play:
         """Play and learn; see `Arena`."""
-        del step  # The matches say it.
         self._seconds = {}
         config = self._config
         problems = config.measure.cross_eval_problems
@@ -127,7 +134,9 @@ class ProgramArena:
         self._keep(rounds, tables["problems"])
         trained = {match.match_id for match in matches if match.kind in ("train", "self_play")}
         own = [[row for row in tables[name] if row["match_id"] in trained] for name in ("problems", "rollouts")]
-        metrics = step_metrics(*own) | self._archive.coverage()
+        measured = [*step_metrics(*own, self._game.style), *member_updates(report)]
+        tables["metrics"] = metric_rows(step, [one for one in measured if one.member_id is not None])
+        metrics = named(one for one in measured if one.member_id is None) | self._archive.coverage()
         return Play(
             results=tuple(_result(match, rounds) for match in matches),
             tables=tables,

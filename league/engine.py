@@ -16,6 +16,7 @@ from typing import Any
 from league import lineage, seeds
 from league.hall_of_fame import PastMember, admit, due, past_matches, past_members, past_metrics
 from league.matchmaking import cross_table, make_matches, self_play
+from league.metric_table import metric_rows, unnamed
 from league.payoff import Meeting, payoff_metrics
 from league.rules import Rules
 from league.selection import Replacement, select
@@ -130,6 +131,7 @@ class League:
             for name, rows in {**cross.tables, "matches": self._rate(cross)[1]}.items():
                 tables.setdefault(name, []).extend(rows)
         metrics = {**play.metrics, **past_metrics(results), **self._payoffs(step, results)}
+        tables["metrics"] = metric_rows(step, unnamed(metrics)) + tables.get("metrics", [])
         births = self._evolve(step, tables)
         last = step == self.rules.steps
         if last or step % self.rules.save_every == 0:

@@ -22,6 +22,7 @@ from league.config import RunConfig
 from league.config_file import load_config
 from league.durable import file_sha256
 from league.engine import STANDING_FILE
+from league.metric_table import unnamed
 from league.references import References
 from league.replay import Replay
 from league.schemas import SCHEMA_VERSION, SCHEMAS
@@ -34,6 +35,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "matches": tuple(name for name in SCHEMAS["matches"].names if name != "step"),
     "ratings": tuple(name for name in SCHEMAS["ratings"].names if name != "step"),
     "lineage": ("run_id", "child_id", "parents", "adapter_sha256"),
+    "metrics": ("run_id", "scope", "member_id", "task", "name", "value"),
 }
 """What the checks read of each table."""
 
@@ -66,8 +68,11 @@ def check_run(run: Path) -> list[Check]:
     tables, references, ratings = Check(name="tables"), Check(name="references"), Check(name="ratings")
     references.unit, ratings.unit = "rows", "matches"
     index, replay = References(saved), None if config is None else Replay(config.rating_rules())
+    measured: dict[int, _Measured] = {}
     for step, marker in markers.items():
         rows = _tables(run, step, marker, run_id, tables)
+        if rows["metrics"]:
+            measured[step] = _measured(rows["metrics"])
         references.examined += sum(map(len, rows.values()))
         references.faults += [f"step {step}, {line}" for line in index.step(rows)]
         if replay is not None:
@@ -78,6 +83,7 @@ def check_run(run: Path) -> list[Check]:
     if tables.faults or commits.faults:
         _skip(references, "commits or tables are damaged")
         _skip(ratings, "commits or tables are damaged")
+        measured = {}
     adapters = {f"{ADAPTERS}/{name}": sha256 for name, sha256 in saved.items()}
     if config is not None and config.machine.retention is not None and not (tables.faults or commits.faults):
         stay = {f"{ADAPTERS}/{name}" for name in kept_adapters(run, config.machine.retention)}
@@ -86,7 +92,7 @@ def check_run(run: Path) -> list[Check]:
             for name, sha256 in adapters.items()
             if name.rpartition("/")[0] in stay or (run / name).is_file()
         }
-    weights, state, metrics = _files(ADAPTERS, run, adapters), _state(run, markers), _metrics(run, steps)
+    weights, state, metrics = _files(ADAPTERS, run, adapters), _state(run, markers), _metrics(run, steps, measured)
     return [settings, commits, tables, weights, state, references, ratings, metrics]
 
 
@@ -197,7 +203,16 @@ def _state(run: Path, markers: Mapping[int, Mapping[str, Any]]) -> Check:
     return check
 
 
-def _metrics(run: Path, steps: Sequence[int]) -> Check:
+_Measured = dict[tuple[str, str, str | None], float]
+"""Metrics of one step that are of no single member, by scope, name and task."""
+
+
+def _measured(rows: Sequence[Row]) -> _Measured:
+    return {(row["scope"], row["name"], row["task"]): row["value"] for row in rows if row["member_id"] is None}
+
+
+def _metrics(run: Path, steps: Sequence[int], measured: Mapping[int, _Measured]) -> Check:
+    """Check the lines of metrics, and that the table of them, where a step has one, says the same."""
     check = Check(name="metrics", unit="lines")
     try:
         text = (run / METRICS).read_text(encoding="utf-8") if steps else ""
@@ -218,6 +233,11 @@ def _metrics(run: Path, steps: Sequence[int]) -> Check:
             continue
         bad = [name for name, value in values.items() if isinstance(value, float) and not math.isfinite(value)]
         check.faults += [f"{METRICS}: line {number}: {name} is not finite" for name in bad]
+        if found[-1] in measured and not bad:
+            numbers = {name: value for name, value in values.items() if name not in ("step", "seconds")}
+            said = {(one.scope, one.name, one.task): one.value for one in unnamed(numbers) if one.member_id is None}
+            if said != measured[found[-1]]:
+                check.faults.append(f"{METRICS}: line {number} differs from the table `metrics`")
     count = Counter(found)
     check.faults += [f"{METRICS}: step {step} has {count[step]} lines, not one" for step in steps if count[step] != 1]
     return check

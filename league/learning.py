@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from league.config import RunConfig, known
 from league.lineage import side_of
+from league.metric_table import Metric
 from league.rounds import PlayedRound
 from league.types import Side
 from populora_agents.config import LoraConfig, TrainerConfig
@@ -83,11 +84,18 @@ def rollouts_of(played: PlayedRound) -> Iterator[tuple[str, Rollout]]:
 def update_metrics(report: UpdateReport) -> dict[str, float]:
     """Return the update's numbers: `SIDE/NAME` is the mean over those members of a side that have the number."""
     seen: dict[str, list[float]] = {}
+    for one in member_updates(report):
+        seen.setdefault(f"{one.scope}/{one.name}", []).append(one.value)
+    return {name: sum(values) / len(values) for name, values in seen.items()}
+
+
+def member_updates(report: UpdateReport) -> Iterator[Metric]:
+    """Yield the update's numbers of each member, those that it has."""
     for member_id, update in report.members.items():
+        scope = side_of(member_id).value
         for name, value in _numbers(update).items():
             if value is not None:
-                seen.setdefault(f"{side_of(member_id).value}/{name}", []).append(value)
-    return {name: sum(values) / len(values) for name, values in seen.items()}
+                yield Metric(scope, name, float(value), member_id=member_id)
 
 
 def _numbers(update: MemberUpdate) -> Mapping[str, float | None]:

@@ -19,7 +19,7 @@ def load(run: str | Path, table: str, columns: Sequence[str] | None = None) -> p
 
     Args:
         run: The run folder; the run may still be going on.
-        table: `problems`, `rollouts`, `matches`, `ratings` or `lineage` (docs/data.md has their columns).
+        table: `problems`, `rollouts`, `matches`, `ratings`, `lineage` or `metrics` (docs/data.md has their columns).
         columns: Those wanted, in this order; None is all. Token ids and log-probabilities are most of `rollouts`.
 
     Raises:

@@ -18,6 +18,7 @@ _POINTS_TO: Mapping[str, Mapping[str, str]] = {
     "rollouts": {"match_id": "matches", "member_id": "lineage", "problem_id": "problem_id"},
     "matches": {"teacher_id": "lineage", "student_id": "lineage"},
     "ratings": {"match_id": "matches", "member_id": "lineage"},
+    "metrics": {"member_id": "lineage"},
 }
 
 

@@ -127,12 +127,18 @@ _LINEAGE = _schema(
     {},
 )
 
+_METRICS = _schema(
+    {"step": _STEP, "scope": _TEXT, "name": _TEXT, "value": _REAL},
+    {"member_id": _TEXT, "task": _TEXT},
+)
+
 SCHEMAS: Mapping[str, pa.Schema] = {
     "problems": _PROBLEMS,
     "rollouts": _ROLLOUTS,
     "matches": _MATCHES,
     "ratings": _RATINGS,
     "lineage": _LINEAGE,
+    "metrics": _METRICS,
 }
 """Table name -> schema; every table begins with `run_id`."""
 

@@ -109,9 +109,10 @@ class Play:
 
     results: tuple[MatchResult, ...]
     tables: Mapping[str, Sequence[Row]]
-    """Rows for the tables the arena owns, by table name (`problems`, `rollouts`), without `run_id`."""
+    """Rows for the tables the arena owns, by table name (`problems`, `rollouts`; of `metrics` those of single members),
+    without `run_id`."""
     metrics: Mapping[str, float]
-    """Scalars of this step by name."""
+    """Scalars of this step by name (docs/metrics.md), those of single members left out."""
     seconds: Mapping[str, float]
     """Wall clock by phase (propose, solve, verify, update)."""
 

@@ -25,7 +25,7 @@ what is checked:
   state       there is one to go on from, with its members' adapters
   references  matches, members, problems and parents that rows name are there; no id is used twice
   ratings     the ratings table follows from the matches table, match by match
-  metrics     one line of finite numbers a step
+  metrics     one line of finite numbers a step, the same as in the table
 
 what no committed step owns is not looked at; --resume removes it.
 exit status: 0 whole, 1 something is damaged, 2 RUN is no run folder or cannot be read

@@ -68,6 +68,16 @@ def parse_answer(text: str, *, task: Task, config: GameConfig) -> Answer | Malfo
     return Answer(task=task, text=body.strip("\n") if task is Task.INDUCTION else body.strip())
 
 
+def is_worked(text: str) -> bool:
+    """Return whether an answer in the compact style has anything but blanks before its last answer mark."""
+    before = text[: max(0, text.rfind(ANSWER))]
+    if not before or before.isspace():
+        return False
+    lines = text.split("\n")
+    marks = _answer_marks(lines)
+    return bool(marks) and any(line.strip() for line in lines[: marks[-1]])
+
+
 def _proposal_of_calls(
     text: str, task: Task, references: Sequence[Problem], config: GameConfig
 ) -> Proposal | Malformed:
@@ -131,8 +141,13 @@ def _read(text: str, expected: list[str], config: GameConfig) -> list[Block]:
 
 def _after_answer_mark(text: str) -> str | None:
     lines = text.split("\n")
-    marks = [number for number, line in enumerate(lines) if line.rstrip() == ANSWER]
+    marks = _answer_marks(lines)
     return "\n".join(lines[marks[-1] + 1 :]) if marks else None
+
+
+def _answer_marks(lines: Sequence[str]) -> list[int]:
+    """Return the numbers of the lines that are answer marks."""
+    return [number for number, line in enumerate(lines) if line.rstrip() == ANSWER]
 
 
 _KIND_OF_MARK = {PROGRAM: "program", INPUT: "input", OUTPUT: "output", MESSAGE: "message"}

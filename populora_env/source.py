@@ -1,6 +1,7 @@
 """Program text: bounded parsing and the normal form in which programs are stored, shown and compared.
 
-Owns no judgement about what a program may do (that is `admission`); it only keeps hostile text from exhausting the
+Owns templates too, by which programs count as the same but for their constants. Owns no judgement about what a program
+may do (that is `admission`); it only keeps hostile text from exhausting the
 parser.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import os
 import threading
 import warnings
@@ -89,10 +91,7 @@ def normalise(source: str) -> str:
     Raises:
         SourceError: The text is no program within the bounds, or has no normal form.
     """
-    tree, nodes = read_program(source)
-    for node in nodes:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            _drop_docstring(node)
+    tree = _without_docstrings(source)
     try:
         normal = ast.unparse(tree)
     except (ValueError, RecursionError) as error:
@@ -100,6 +99,66 @@ def normalise(source: str) -> str:
     if len(normal) > MAX_SOURCE_CHARS:
         raise SourceError(f"program's normal form has more than {MAX_SOURCE_CHARS} characters")
     return normal
+
+
+@lru_cache(maxsize=4096)
+def template(source: str) -> str:
+    """Return the name of what is left of a program when every constant is masked by its type, signs included.
+
+    Programs have the same template if and only if (but for collisions of the digest) they differ in nothing but
+    constants of the same types, signs, comments, docstrings and spelling. Names count.
+
+    Returns:
+        32 hexadecimal digits, however long the program is; level by level, so that nothing recurses.
+
+    Raises:
+        SourceError: The text is no program within the bounds.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    level: list[ast.AST] = [_without_docstrings(source)]
+    while level:
+        words: list[str] = []
+        below: list[ast.AST] = []
+        for node in map(_unsigned, level):
+            words.append(type(node).__name__)
+            if isinstance(node, ast.Constant | ast.MatchSingleton):
+                words.append(type(node.value).__name__)
+                continue
+            for name in node._fields:
+                field = getattr(node, name, None)
+                if name == "ctx":  # the place says it
+                    continue
+                if type(field) is list:
+                    words.append(str(len(field)))
+                for item in field if type(field) is list else (field,):
+                    if isinstance(item, ast.AST):
+                        below.append(item)
+                        words.append("*")
+                    else:
+                        words.append(repr(item))
+        digest.update("\n".join([*words, ""]).encode())
+        level = below
+    return digest.hexdigest()
+
+
+def _unsigned(node: ast.AST) -> ast.AST:
+    """Return the constant behind a sign, and anything else as it is."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        return node.operand if isinstance(node.operand, ast.Constant) else node
+    return node
+
+
+def _without_docstrings(source: str) -> ast.Module:
+    """Parse a program and take its docstrings away.
+
+    Raises:
+        SourceError: The text is no program within the bounds.
+    """
+    tree, nodes = read_program(source)
+    for node in nodes:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            _drop_docstring(node)
+    return tree
 
 
 def _drop_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:

@@ -24,6 +24,7 @@ from populora_env.game import Round, seeded_buffer
 from populora_env.generator_drafts import VARIABLES
 from populora_env.generator_families import Family, family_of
 from populora_env.judging import judge_proposals
+from populora_env.parsing import is_worked
 from populora_env.prompts import ANSWER
 from populora_env.types import Problem, Task
 from populora_env.verifier import Verifier
@@ -100,12 +101,6 @@ def working(base: Base, speak: Speak, verifier: Verifier, config: GameConfig, su
         shares = suite.shares(solved).items()
         figures |= {key.replace("deduction", name, 1): share for key, share in shares if "family" not in key}
     return figures
-
-
-def is_worked(text: str) -> bool:
-    """Return whether an answer in the compact style has anything before its last mark."""
-    before, mark, _ = text.rpartition(DIRECT)
-    return bool(mark) and bool(before.strip())
 
 
 def _family(problem: Problem) -> Family | None:

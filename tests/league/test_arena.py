@@ -25,7 +25,7 @@ from league.matchmaking import cross_table
 from league.options import GameOptions, LearnOptions, MatchOptions, MeasureOptions, PlayOptions
 from league.rules import Rules
 from league.run import make_rules
-from league.schemas import to_table
+from league.schemas import SCHEMAS, to_table
 from league.storage import RunFolder, read_rows, read_table
 from league.types import Match, Member, Rating, Side
 from populora_agents.config import NANO
@@ -333,7 +333,7 @@ def test_a_whole_league_of_programs_twice_with_the_same_tables(verifier: Any, tm
                 table: read_table(run.path, table).drop_columns(
                     ["run_id"] + (["exec_ms"] if table == "problems" else [])
                 )
-                for table in ("problems", "rollouts", "matches", "ratings", "lineage")
+                for table in SCHEMAS
             }
         )
     assert tables[0] == tables[1]

@@ -1,4 +1,4 @@
-"""Tables for other libraries: the snippets of docs/data.md, hostile text, and the data set for verl and TRL."""
+"""Tables for other libraries: the snippets of the two pages, hostile text, and the data set for verl and TRL."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from populora_agents.config import NANO
 from populora_env.bridges.compute_score import compute_score, trl_reward
 from populora_env.verifier import Verifier
 
-PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PAGE, METRICS = (
+    (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8") for name in ("data.md", "metrics.md")
+)
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE + METRICS, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +64,11 @@ def test_the_pages_snippets_run(run: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "first").symlink_to(run)
-    exec(compile(snippet, "docs/data.md", "exec"), {})
+    exec(compile(snippet, "snippet", "exec"), {})
 
 
 def test_the_page_names_every_column_of_every_table() -> None:
-    assert len(SNIPPETS) == 5
+    assert len(SNIPPETS) == 6
     for name, schema in SCHEMAS.items():
         (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
         assert set(schema.names) - {"run_id", "step"} <= set(re.findall(r"`(\w+)`", line)), name

@@ -5,52 +5,87 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from league.metrics import step_metrics, template
-from populora_env.source import SourceError
+from league.metric_table import Metric, named
+from league.metrics import step_metrics
 
-PURE = settings(deadline=None)
-
-
-def problem(task: str, program: str, solve_rate: float | None = 0.5, depth: int | None = 4) -> dict[str, Any]:
-    return {"task": task, "program": program, "valid": True, "solve_rate": solve_rate, "ast_depth": depth}
+TRIPLE = "def f(x):\n    return x * 3"
+QUADRUPLE = "def f(x):\n    return x * 4"
+NEGATIVE = "def f(x):\n    return x * -7"
+OTHER = "def f(x):\n    return x + 3"
 
 
-def invalid(task: str) -> dict[str, Any]:
-    return {"task": task, "program": None, "valid": False, "solve_rate": None, "ast_depth": None}
+def problem(
+    task: str, program: str, solve_rate: float | None = 0.5, depth: int | None = 4, teacher: str = "teacher_0"
+) -> dict[str, Any]:
+    structure = {"ast_depth": depth, "cyclomatic": 1, "lines": 2, "variables": depth}
+    return {
+        "task": task,
+        "program": program,
+        "valid": True,
+        "solve_rate": solve_rate,
+        "teacher_id": teacher,
+        **structure,
+    }
 
 
-def rollout(role: str, task: str, verdict: str, reward: float) -> dict[str, Any]:
-    return {"role": role, "task": task, "verdict": verdict, "reward": reward}
+def invalid(task: str, teacher: str = "teacher_1") -> dict[str, Any]:
+    return problem(task, "", None, None, teacher) | {"valid": False, "program": None}
 
 
-TRIPLE = "def f(x):\n    return x * 3\n"
-QUADRUPLE = "def f(x):\n    return x * 4\n"
-NEGATIVE = "def f(x):\n    # the same, but below zero\n    return x * -7\n"
-OTHER = "def f(x):\n    return x + 3\n"
+def rollout(
+    role: str,
+    task: str,
+    verdict: str,
+    reward: float,
+    member: str = "",
+    completion: str = "<answer>\n1",
+    tokens: int = 3,
+) -> dict[str, Any]:
+    return {
+        "role": role,
+        "task": task,
+        "verdict": verdict,
+        "reward": reward,
+        "member_id": member or ("teacher_0" if role == "proposer" else "student_0"),
+        "completion": completion,
+        "completion_ids": [0] * tokens,
+    }
+
+
+PROBLEMS = [
+    problem("deduction", TRIPLE, 1.0, 5),
+    problem("deduction", QUADRUPLE, 0.5, 5),
+    problem("abduction", NEGATIVE, 0.0, 8, "teacher_1"),
+    invalid("abduction"),
+    problem("induction", OTHER, 0.5, 20, "teacher_1"),
+]
+ROLLOUTS = [
+    rollout("proposer", "deduction", "ok", 0.0),
+    rollout("proposer", "deduction", "ok", 0.5),
+    rollout("proposer", "abduction", "error:ValueError", -1.0, "teacher_1"),
+    rollout("solver", "deduction", "ok", 1.0, completion="a = 1\n<answer>\n1", tokens=9),
+    rollout("solver", "deduction", "wrong", -0.5),
+    rollout("solver", "deduction", "format:no block", -1.0, "student_1", "junk"),
+    rollout("solver", "induction", "timeout", -0.5, "student_1", "x\n<answer>\ndef f(x): ..."),
+]
+
+
+def of_sides(
+    problems: list[dict[str, Any]], rollouts: list[dict[str, Any]], style: Any = "compact"
+) -> dict[str, float]:
+    return named(one for one in step_metrics(problems, rollouts, style) if one.member_id is None)
+
+
+def of_member(member_id: str, task: str | None = None) -> dict[str, float]:
+    metrics = step_metrics(PROBLEMS, ROLLOUTS, "compact")
+    return {one.name: one.value for one in metrics if (one.member_id, one.task) == (member_id, task)}
 
 
 def test_a_worked_step() -> None:
-    problems = [
-        problem("deduction", TRIPLE, 1.0, 5),
-        problem("deduction", QUADRUPLE, 0.5, 5),
-        problem("abduction", NEGATIVE, 0.0, 8),
-        invalid("abduction"),
-        problem("induction", OTHER, 0.5, 20),
-    ]
-    rollouts = [
-        rollout("proposer", "deduction", "ok", 0.0),
-        rollout("proposer", "deduction", "ok", 0.5),
-        rollout("proposer", "abduction", "error:ValueError", -1.0),
-        rollout("solver", "deduction", "ok", 1.0),
-        rollout("solver", "deduction", "wrong", -0.5),
-        rollout("solver", "deduction", "format:no block", -1.0),
-        rollout("solver", "induction", "timeout", -0.5),
-    ]
-    metrics = step_metrics(problems, rollouts)
-    assert metrics == pytest.approx(
+    metrics = of_sides(PROBLEMS, ROLLOUTS)
+    sparse = ("cyclomatic", "lines", "variables", "completion_tokens", "attempts")
+    assert {name: value for name, value in metrics.items() if name.split("/")[1] not in sparse} == pytest.approx(
         {
             "teacher/proposals": 5,
             "teacher/proposals/deduction": 2,
@@ -82,6 +117,9 @@ def test_a_worked_step() -> None:
             "student/format_failures": 0.25,
             "student/format_failures/deduction": 1 / 3,
             "student/format_failures/induction": 0.0,
+            "student/worked": 0.5,
+            "student/worked/deduction": 1 / 3,
+            "student/worked/induction": 1.0,
             "student/reward": -0.25,
             "student/reward/deduction": -0.5 / 3,
             "student/reward/induction": -0.5,
@@ -89,33 +127,67 @@ def test_a_worked_step() -> None:
     )
 
 
-def test_what_did_not_happen_is_not_reported() -> None:
-    assert step_metrics([], []) == {}
-    assert step_metrics([invalid("deduction")], []) == {
-        "teacher/proposals": 1.0,
-        "teacher/proposals/deduction": 1.0,
-        "teacher/validity": 0.0,
-        "teacher/validity/deduction": 0.0,
+def test_lengths_counts_and_structure() -> None:
+    metrics = of_sides(PROBLEMS, ROLLOUTS)
+    assert metrics["teacher/variables"] == 6.0
+    assert (metrics["teacher/cyclomatic"], metrics["teacher/lines/abduction"]) == (1.0, 2.0)
+    assert (metrics["teacher/completion_tokens"], metrics["student/completion_tokens"]) == (3.0, 4.5)
+    assert metrics["student/completion_tokens/deduction"] == 5.0
+    assert (metrics["student/attempts"], metrics["student/attempts/induction"]) == (4.0, 1.0)
+
+
+def test_each_member_is_measured_by_its_own_rows() -> None:
+    assert of_member("teacher_1") == pytest.approx(
+        {
+            "proposals": 3,
+            "validity": 2 / 3,
+            "solve_rate": 0.25,
+            "ast_depth": 8,
+            "cyclomatic": 1,
+            "lines": 2,
+            "variables": 8,
+            "distinct_programs": 1,
+            "distinct_templates": 1,
+            "reward": -1.0,
+            "completion_tokens": 3,
+        }
+    )
+    assert of_member("teacher_0")["distinct_templates"] == 0.5
+    assert of_member("student_1") == {
+        "attempts": 2,
+        "solve_rate": 0.0,
+        "format_failures": 0.5,
+        "worked": 0.5,
+        "reward": -0.75,
+        "completion_tokens": 3,
     }
+    assert of_member("student_0", "deduction")["worked"] == 0.5
+    assert of_member("student_0", "induction") == {}
 
 
-def test_a_template_is_blind_to_constants_and_to_nothing_else() -> None:
-    assert template(TRIPLE) == template(QUADRUPLE) == template(NEGATIVE)
-    assert template(TRIPLE) != template(OTHER)
-    assert template(TRIPLE) != template("def f(x):\n    return x * 3.0\n"), "the type is kept"
-    assert template("def f(x):\n    return 'a' + x") == template('def f(x):\n    """Doc."""\n    return "bc" + x')
-    assert template("def f(x):\n    return f'{x}a'") == template("def f(x):\n    return f'{x}b'")
-    assert template("def f(x):\n    return -x") != template("def f(x):\n    return x")
+def test_the_order_of_rows_does_not_count() -> None:
+    there = list(step_metrics(PROBLEMS, ROLLOUTS, "compact"))
+    assert list(step_metrics(PROBLEMS[::-1], ROLLOUTS[::-1], "compact")) == there
 
 
-@PURE
-@given(st.integers(), st.integers())
-def test_every_number_has_one_template(one: int, other: int) -> None:
-    assert template(f"def f(x):\n    return x * {one}") == template(f"def f(x):\n    return x * {other}")
+def test_worked_answers_are_told_in_the_compact_style_alone() -> None:
+    assert not [name for name in of_sides(PROBLEMS, ROLLOUTS, "chat") if "worked" in name]
+
+
+def test_what_did_not_happen_is_not_reported() -> None:
+    assert list(step_metrics([], [], "compact")) == []
+    assert list(step_metrics([invalid("deduction")], [], "compact")) == [
+        Metric("teacher", "proposals", 1.0),
+        Metric("teacher", "validity", 0.0),
+        Metric("teacher", "proposals", 1.0, task="deduction"),
+        Metric("teacher", "validity", 0.0, task="deduction"),
+        Metric("teacher", "proposals", 1.0, member_id="teacher_1"),
+        Metric("teacher", "validity", 0.0, member_id="teacher_1"),
+        Metric("teacher", "proposals", 1.0, task="deduction", member_id="teacher_1"),
+        Metric("teacher", "validity", 0.0, task="deduction", member_id="teacher_1"),
+    ]
 
 
 def test_a_text_that_is_no_program_has_no_template_but_counts() -> None:
-    with pytest.raises(SourceError):
-        template("not python at all")
-    metrics = step_metrics([problem("deduction", "((("), problem("deduction", ")))")], [])
+    metrics = of_sides([problem("deduction", "((("), problem("deduction", ")))")], [])
     assert metrics["teacher/distinct_templates"] == 1.0

@@ -214,7 +214,7 @@ def test_the_config_of_a_run_makes_the_same_tables_elsewhere(run: tuple[Path, st
     out, _ = run
     again = tmp_path / "again"
     assert main(["--config", str(out / "config.yaml"), "--out", str(again)]) == 0
-    for name in ("problems", "rollouts", "matches", "ratings", "lineage"):
+    for name in SCHEMAS:
         dropped = ["run_id", "exec_ms"] if name == "problems" else ["run_id"]
         assert read_table(again, name).drop_columns(dropped) == read_table(out, name).drop_columns(dropped)
 

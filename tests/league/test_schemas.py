@@ -15,7 +15,7 @@ RATING = {"step": 1, "match_id": 0, "member_id": "teacher_0", "mu": 25.0, "sigma
 
 
 def test_every_table_begins_with_run_id_and_names_its_version() -> None:
-    assert set(SCHEMAS) == {"problems", "rollouts", "matches", "ratings", "lineage"}
+    assert set(SCHEMAS) == {"problems", "rollouts", "matches", "ratings", "lineage", "metrics"}
     for name in SCHEMAS:
         table = empty_table(name)
         assert table.column_names[0] == "run_id"

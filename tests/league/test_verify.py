@@ -121,6 +121,12 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "metrics: metrics.jsonl: step 1 has 0 lines",
     ),
     "no metrics": (replace_text("metrics.jsonl", '{"step": 1', '["step", 1'), "line 2 holds no metrics of a step"),
+    "a metric that nobody measured": (
+        replace_text("metrics.jsonl", '{"step": 1', '{"step": 1, "x": 1.0'),
+        "metrics: metrics.jsonl: line 2 differs from the table `metrics`",
+    ),
+    "another metric": (setting("metrics", 1, "value", -7.0), "line 2 differs from the table `metrics`"),
+    "metric without member": (setting("metrics", 2, "member_id", "teacher_99"), "'teacher_99' names nothing"),
     "metrics not finite": (replace_text("metrics.jsonl", '{"step": 1', '{"step": 1, "x": NaN'), "x is not finite"),
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from populora_env.config import GameConfig, StyleName
 from populora_env.generator import generate_problem
-from populora_env.parsing import MAX_MESSAGE_CHARS, parse_answer, parse_proposal
+from populora_env.parsing import MAX_MESSAGE_CHARS, is_worked, parse_answer, parse_proposal
 from populora_env.prompts import get_style
 from populora_env.types import Answer, Malformed, Problem, Proposal, Task
 
@@ -51,6 +51,24 @@ def test_only_what_follows_the_last_answer_mark_counts() -> None:
     assert answer(text) == Answer(task=Task.DEDUCTION, text="42")
     chat = "First:\n```output\n1\n```\nNo:\n```output\n42\n```\nDone."
     assert answer(chat, style="chat") == Answer(task=Task.DEDUCTION, text="42")
+
+
+@pytest.mark.parametrize(
+    ("text", "worked"),
+    [
+        ("<answer>\n3", False),
+        ("\n<answer>\n3", False),
+        ("a = 3\n<answer>\n3", True),
+        ("a = 3\n<answer> \n3", True),
+        ("<answer>\n1\n<answer>\n3", True),
+        ("<answer>\n1 <answer>\n3", False),
+        ("a <answer>\n3", False),
+        ("a = 3", False),
+        ("", False),
+    ],
+)
+def test_an_answer_is_worked_when_something_stands_before_its_last_mark(text: str, worked: bool) -> None:
+    assert is_worked(text) == worked
 
 
 def test_free_reasoning_may_precede_a_proposal() -> None:

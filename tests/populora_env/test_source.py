@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import signal
 import threading
@@ -13,7 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from populora_env.source import MAX_DEPTH, MAX_SOURCE_CHARS, SourceError, is_plain_text, normalise, parse_program
+from populora_env.source import (
+    MAX_DEPTH,
+    MAX_SOURCE_CHARS,
+    SourceError,
+    is_plain_text,
+    normalise,
+    parse_program,
+    template,
+)
 
 
 def test_normal_form_drops_comments_docstrings_and_spelling() -> None:
@@ -30,7 +39,7 @@ def test_normal_form_is_a_fixed_point() -> None:
     assert normalise(once) == once
 
 
-@pytest.mark.parametrize(
+HOSTILE = pytest.mark.parametrize(
     "source",
     [
         "def f(x:\n    return",
@@ -45,9 +54,69 @@ def test_normal_form_is_a_fixed_point() -> None:
         "x=" + ",".join("1" * 6000),
     ],
 )
+
+
+@HOSTILE
 def test_hostile_source_is_refused_not_crashed_on(source: str) -> None:
     with pytest.raises(SourceError):
         normalise(source)
+
+
+def test_a_template_is_blind_to_constants_and_to_nothing_else() -> None:
+    triple = template("def f(x):\n    return x * 3\n")
+    assert triple == template("def f(x):\n    # the same, but below zero\n    return (x*-7)\n")
+    assert triple != template("def f(x):\n    return x + 3\n")
+    assert triple != template("def f(x):\n    return x * 3.0\n"), "the type is kept"
+    assert triple != template("def f(y):\n    return y * 3\n"), "names count"
+    assert template("def f(x):\n    return 'a' + x") == template('def f(x):\n    """Doc."""\n    return u"bc" + x')
+    assert template("def f(x):\n    return f'{x}a'") == template("def f(x):\n    return f'{x}b'")
+    assert template("def f(x):\n    return -x") != template("def f(x):\n    return x")
+    assert template("a = {1: 2, **a}") != template("a = {**a, 1: 2}")
+    assert template("f(a, (b))") == template("f(a, b)") != template("f((a, b))")
+    assert template("f(g(a), b)") != template("f(g(a, b))")
+    cases = "match x:\n    case {0}: pass\n    case {1}: pass"
+    assert template(cases.format("'a'", True)) == template(cases.format("'b'", False))
+    assert template(cases.format("'a'", True)) != template(cases.format("1", True))
+    assert template(cases.format("'a'", True)) != template(cases.format("'a'", None))
+
+
+@given(st.integers(), st.integers())
+def test_every_number_has_one_template(one: int, other: int) -> None:
+    assert template(f"def f(x):\n    return x * {one}") == template(f"def f(x):\n    return x * {other}")
+
+
+@HOSTILE
+def test_hostile_source_has_no_template_or_a_short_one(source: str) -> None:
+    with contextlib.suppress(SourceError):
+        assert len(template(source)) == 32
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "f(" * 40 + "1" + ")" * 40,
+        "x = " + "-" * 90 + "1",
+        "x = [" + "1, " * 5000 + "]",
+        "x = " + "+".join("1" * 90),
+        "\u53d8\u91cf" * 4000 + " = 1",
+        "\n".join(f"a{n} = '\\ud800\\x00'" for n in range(700)),
+        "x = 0x" + "f" * 16000,
+        "x = 1e999j",
+        "x = f'{x!r:>{2}}' f\"{f'{1}'}\"",
+        "def f(x, /, *, y=1, **z): ...",
+    ],
+)
+def test_a_template_is_short_and_found_deep_in_the_stack(source: str) -> None:
+    def at(depth: int) -> str:
+        return at(depth - 1) if depth else template(source)
+
+    assert len(at(500)) == 32
+
+
+@given(st.text(max_size=60))
+def test_any_text_has_the_template_of_its_normal_form_or_is_refused(text: str) -> None:
+    with contextlib.suppress(SourceError):
+        assert template(text) == template(normalise(text))
 
 
 def test_depth_just_inside_the_bound_is_parsed() -> None:

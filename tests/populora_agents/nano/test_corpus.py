@@ -19,11 +19,10 @@ from populora_agents.nano.corpus import (
     solver_example,
     worked_answer,
 )
-from populora_agents.nano.evaluate import is_worked
 from populora_env.config import GameConfig
 from populora_env.generator import generate, generate_problem
 from populora_env.generator_families import is_held_out
-from populora_env.parsing import parse_answer, parse_proposal
+from populora_env.parsing import is_worked, parse_answer, parse_proposal
 from populora_env.prompts import get_style
 from populora_env.types import Answer, Proposal, Role, Task
 from populora_env.values import format_value

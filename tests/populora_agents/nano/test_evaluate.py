@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from populora_agents.bases import Base, load_base
-from populora_agents.nano.evaluate import WORKED, evaluate, is_worked, main
+from populora_agents.nano.evaluate import WORKED, evaluate, main
 from populora_agents.nano.speaker import Speaker
 from populora_env.config import GameConfig
 from populora_env.generator import generate_problem
@@ -69,20 +69,6 @@ def test_a_player_of_known_skill_gets_its_known_figures(base: Base, verifier: Ve
     assert {f"{name}_depth_{depth}" for name in ("direct", "worked", "deduction") for depth in range(1, 7)} <= set(
         figures
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "worked"),
-    [
-        ("<answer>\n3", False),
-        ("\n<answer>\n3", False),
-        ("a = 3\n<answer>\n3", True),
-        ("<answer>\n1\n<answer>\n3", True),
-        ("a = 3", False),
-    ],
-)
-def test_an_answer_is_worked_when_something_stands_before_its_last_mark(text: str, worked: bool) -> None:
-    assert is_worked(text) == worked
 
 
 def test_nano_proposes_and_solves_as_promised(base: Base, verifier: Verifier) -> None:
