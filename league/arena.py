@@ -44,6 +44,7 @@ from league.rounds import (
 )
 from league.rows import problem_row, rollout_rows
 from league.types import Match, MatchResult, Member, Play, Row, Side
+from league.yardstick import Tried, try_base, yardstick_metrics
 from populora_agents.bases import Base
 from populora_agents.lora import Adapter, adapter_sha256, check_rank, fresh_adapter, load_adapter, save_adapter
 from populora_agents.prompting import PromptEncoder
@@ -127,14 +128,20 @@ class ProgramArena:
         with self._clock("verify"):
             judge_answers(rounds, self._verifier)
         rollouts = {rollout_id: rollout for played in rounds for rollout_id, rollout in rollouts_of(played)}
+        tried: list[Tried] = []
+        trained = {match.match_id for match in matches if match.kind in ("train", "self_play")}
+        if trained and config.measure.yardstick:
+            with self._clock("yardstick"):
+                present = [played for played in rounds if played.match.match_id in trained]
+                count = config.measure.yardstick
+                tried = try_base(present, count, self._backend, self._verifier, self._sampling, step=step)
         with self._clock("update"):
             advantages, report = self._learn(list(rollouts.values()), matches)
         self._grow(matches)
         tables = self._tables(rounds, dict(zip(rollouts, advantages, strict=True)))
         self._keep(rounds, tables["problems"])
-        trained = {match.match_id for match in matches if match.kind in ("train", "self_play")}
         own = [[row for row in tables[name] if row["match_id"] in trained] for name in ("problems", "rollouts")]
-        measured = [*step_metrics(*own, self._game.style), *member_updates(report)]
+        measured = [*step_metrics(*own, self._game.style), *member_updates(report), *yardstick_metrics(tried)]
         tables["metrics"] = metric_rows(step, [one for one in measured if one.member_id is not None])
         metrics = named(one for one in measured if one.member_id is None) | self._archive.coverage()
         return Play(

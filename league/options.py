@@ -260,10 +260,13 @@ class MeasureOptions:
     anybody; 0 plays none. It changes no number of the run beside what it reports."""
     cross_eval_problems: int = 6
     """Proposals of each pair in a cross table, dealt over the tasks, >= 1."""
+    yardstick: int = 16
+    """Valid problems a step that the bare base attempts too, once each, >= 0: its solve rate is the fixed measure of
+    difficulty. It rates and trains nobody; 0 leaves it out."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        at_least(self, payoff_every=0, cross_eval_every=0, cross_eval_problems=1)
+        at_least(self, payoff_every=0, cross_eval_every=0, cross_eval_problems=1, yardstick=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

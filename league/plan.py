@@ -31,7 +31,7 @@ class Work:
     matches: int
     proposals: int
     attempts: int
-    """If every proposal is valid."""
+    """Of members, if every proposal is valid."""
     tokens: int
     """Sampled, if every completion takes all the room it has; prompts come on top."""
 
@@ -91,7 +91,8 @@ def cross_work(config: RunConfig) -> Work:
 def _work(config: RunConfig, matches: int, proposals: int) -> Work:
     play = config.play
     attempts = proposals * known(play.attempts)
-    tokens = proposals * known(play.proposal_tokens) + attempts * known(play.answer_tokens)
+    answers = attempts + min(config.measure.yardstick, proposals)
+    tokens = proposals * known(play.proposal_tokens) + answers * known(play.answer_tokens)
     return Work(matches=matches, proposals=proposals, attempts=attempts, tokens=tokens)
 
 

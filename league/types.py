@@ -114,7 +114,7 @@ class Play:
     metrics: Mapping[str, float]
     """Scalars of this step by name (docs/metrics.md), those of single members left out."""
     seconds: Mapping[str, float]
-    """Wall clock by phase (propose, solve, verify, update)."""
+    """Wall clock by phase (propose, solve, verify, yardstick, update)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ def test_a_step_reaches_every_phase_and_task(played: Any) -> None:
         assert {row["task"] for row in problems if row["teacher_id"] == teacher} == set(Task)
         assert {row["task"] for row in problems if row["teacher_id"] == teacher and row["valid"]} >= {"deduction"}
     assert {row["role"] for row in rollouts} == {"proposer", "solver"}
-    assert set(play.seconds) == {"propose", "verify", "solve", "update"}
+    assert set(play.seconds) == {"propose", "verify", "solve", "yardstick", "update"}
     assert play.metrics["teacher/validity"] == np.mean([row["valid"] for row in problems])
     for result in play.results:
         rates = [row["solve_rate"] for row in problems if row["match_id"] == result.match.match_id and row["valid"]]

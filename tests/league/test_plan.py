@@ -32,7 +32,7 @@ def lines(pace: Pace | None) -> dict[str, str]:
 def test_a_step_is_counted_by_hand() -> None:
     # 3 matches, 3 tasks, 2 reference sets, 4 proposals each; 5 attempts at each
     config = resolve(SMALL, NANO, {"svd_perturb": True})
-    assert work(config) == Work(matches=3, proposals=72, attempts=360, tokens=72 * 100 + 360 * 10)
+    assert work(config) == Work(matches=3, proposals=72, attempts=360, tokens=72 * 100 + (360 + 16) * 10)
 
 
 def test_past_opponents_are_matches_on_top_and_take_slots() -> None:
