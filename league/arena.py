@@ -115,9 +115,14 @@ class ProgramArena:
         """Play and learn; see `Arena`."""
         self._seconds = {}
         config = self._config
-        problems = config.measure.cross_eval_problems
         rounds = open_rounds(
-            matches, self._buffer, self._game, config.play, self._room, config.seed, cross_eval_problems=problems
+            matches,
+            self._buffer,
+            self._game,
+            config.play,
+            self._room,
+            config.seed,
+            cross_eval_problems=config.measure.cross_eval_problems,
         )
         with self._clock("propose"):
             propose(rounds, self._backend, self._sampling)
@@ -128,11 +133,10 @@ class ProgramArena:
         with self._clock("verify"):
             judge_answers(rounds, self._verifier)
         rollouts = {rollout_id: rollout for played in rounds for rollout_id, rollout in rollouts_of(played)}
+        present = [played for played in rounds if played.match.kind in ("train", "self_play")]
         tried: list[Tried] = []
-        trained = {match.match_id for match in matches if match.kind in ("train", "self_play")}
-        if trained and config.measure.yardstick:
+        if present and config.measure.yardstick:
             with self._clock("yardstick"):
-                present = [played for played in rounds if played.match.match_id in trained]
                 count = config.measure.yardstick
                 tried = try_base(present, count, self._backend, self._verifier, self._sampling, step=step)
         with self._clock("update"):
@@ -140,8 +144,12 @@ class ProgramArena:
         self._grow(matches)
         tables = self._tables(rounds, dict(zip(rollouts, advantages, strict=True)))
         self._keep(rounds, tables["problems"])
-        own = [[row for row in tables[name] if row["match_id"] in trained] for name in ("problems", "rollouts")]
-        measured = [*step_metrics(*own, self._game.style), *member_updates(report), *yardstick_metrics(tried)]
+        ids = {played.match.match_id for played in present}
+        own_problems, own_rollouts = (
+            [row for row in tables[name] if row["match_id"] in ids] for name in ("problems", "rollouts")
+        )
+        shown = step_metrics(own_problems, own_rollouts, self._game.style)
+        measured = [*shown, *member_updates(report), *yardstick_metrics(tried)]
         tables["metrics"] = metric_rows(step, [one for one in measured if one.member_id is not None])
         metrics = named(one for one in measured if one.member_id is None) | self._archive.coverage()
         return Play(

@@ -121,10 +121,10 @@ def _turning_points(values: Series, least: float) -> list[float]:
 
 
 def spectral_p(series: ArrayLike, generator: np.random.Generator, *, permutations: int = 999) -> float:
-    """Return how often a permuted series has as much of its power in slow waves: p of "no slow oscillation"; 1 for a line.
+    """Return how often a permuted series has as much of its power in slow waves; 1 for a straight line.
 
-    Power of the periods from a tenth of the series (or 4 steps) to half of it, as a share of all, of the series less
-    its straight line: a trend is no oscillation.
+    That is p under "no slow oscillation": the power of the periods from a tenth of the series (or 4 steps) to half of
+    it, as a share of all, of the series less its straight line: a trend is no oscillation.
 
     Args:
         series: Of one run, [steps >= 12]; gaps (NaN) are filled by a straight line between neighbours.
