@@ -33,7 +33,7 @@ _MIXTURE = {
     (Role.PROPOSER, Task.ABDUCTION): 0.05,
     (Role.PROPOSER, Task.INDUCTION): 0.05,
 }
-_DIRECT_DEPTHS = (0.28, 0.26, 0.17, 0.13, 0.09, 0.07)
+_DIRECT_DEPTHS = (0.42, 0.22, 0.13, 0.10, 0.07, 0.06)
 _WORKED_DEPTHS = (0.10, 0.24, 0.21, 0.18, 0.14, 0.13)
 _OTHER_DEPTHS = (0.30, 0.20, 0.15, 0.13, 0.11, 0.11)
 """Shares of depths 1, 2, ... in solvers' texts."""
