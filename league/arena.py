@@ -40,6 +40,7 @@ from league.rounds import (
     judge_proposals,
     open_rounds,
     propose,
+    recall_proposals,
     solve,
 )
 from league.rows import problem_row, rollout_rows
@@ -54,7 +55,7 @@ from populora_env.game import seeded_buffer
 from populora_env.prompts import get_style
 from populora_env.verifier import Verifier
 
-BUFFER_FILE, OPTIMISER_FILE = "buffer.jsonl", "optimiser.safetensors"
+BUFFER_FILE, OPTIMISER_FILE, PROPOSED_FILE = "buffer.jsonl", "optimiser.safetensors", "proposed.json"
 
 
 class ProgramArena:
@@ -93,6 +94,7 @@ class ProgramArena:
         self._trainer = executor.rule
         self._buffer = seeded_buffer(self._game).copy()
         self._archive = Archive(standard_centroids())
+        self._proposed: dict[str, set[str]] = {}
         self._seconds: dict[str, float] = {}
 
     @property
@@ -132,6 +134,7 @@ class ProgramArena:
             solve(rounds, self._backend, self._sampling)
         with self._clock("verify"):
             judge_answers(rounds, self._verifier)
+        recall_proposals(rounds, self._proposed)
         rollouts = {rollout_id: rollout for played in rounds for rollout_id, rollout in rollouts_of(played)}
         present = [played for played in rounds if played.match.kind in ("train", "self_play")]
         tried: list[Tried] = []
@@ -188,11 +191,14 @@ class ProgramArena:
         }
 
     def save_state(self, folder: str) -> None:
-        """Write the buffer (JSON lines, oldest first within each task), the archive and the optimiser's moments."""
+        """Write the buffer (JSON lines, oldest first within each task), archive, moments, and what repeats cost."""
         lines = "".join(json.dumps(row) + "\n" for row in self._buffer.rows())
         (Path(folder) / BUFFER_FILE).write_text(lines, encoding="utf-8")
         self._archive.save(Path(folder))
         (Path(folder) / OPTIMISER_FILE).write_bytes(save(self._trainer.state_dict()))
+        if self._game.rewards.repeat_penalty:
+            proposed = {member_id: sorted(keys) for member_id, keys in sorted(self._proposed.items())}
+            (Path(folder) / PROPOSED_FILE).write_text(json.dumps(proposed), encoding="utf-8")
 
     def restore(self, members: Sequence[Member], adapters: str, state: str) -> None:
         """Take over saved adapters, buffer, archive and moments; see `Arena`."""
@@ -204,6 +210,9 @@ class ProgramArena:
         self._buffer = ProblemBuffer.from_rows(map(json.loads, lines), tasks=game.tasks, size=game.buffer_size)
         self._archive = Archive.load(Path(state))
         self._trainer.load_state_dict(load((Path(state) / OPTIMISER_FILE).read_bytes()))
+        if game.rewards.repeat_penalty:
+            proposed = json.loads((Path(state) / PROPOSED_FILE).read_bytes())
+            self._proposed = {member_id: set(keys) for member_id, keys in proposed.items()}
 
     def close(self) -> None:
         """Close the executor."""
@@ -251,6 +260,7 @@ class ProgramArena:
     def _forget(self, slot: int) -> None:
         for member_id in [member_id for member_id, (held, _) in self._slots.items() if held == slot]:
             del self._slots[member_id]
+            self._proposed.pop(member_id, None)
 
     def _adapter(self, member: Member) -> Adapter:
         """Return the present weights of a member.

@@ -104,6 +104,7 @@ _PROBLEM_MEASURES: Mapping[str, Measure] = {
     "validity": _of_column("valid"),
     "solve_rate": _problem_solve_rate,
     **{column: _structure(column) for column in ("ast_depth", "cyclomatic", "lines", "variables")},
+    "repeats": lambda rows: _mean(float(row["repeated"]) for row in rows if row["repeated"] is not None),
     "distinct_programs": _distinct(str),
     "distinct_templates": _distinct(_template_or_text),
 }

@@ -272,6 +272,16 @@ def judge_answers(rounds: Sequence[PlayedRound], judge: Judge) -> None:
     )
 
 
+def recall_proposals(rounds: Sequence[PlayedRound], proposed: dict[str, set[str]]) -> None:
+    """Tell which problems are repeats, in the order of the rounds; what each teacher proposed is added, by its id.
+
+    Rounds from which the teacher does not learn are neither compared nor remembered.
+    """
+    for played in rounds:
+        if played.match.teacher in played.match.learners:
+            played.round.recall(proposed.setdefault(played.match.teacher.member_id, set()))
+
+
 def _request(
     observation: Observation, member: Member, step: int, purpose: str, sampling: Sampling, max_new_tokens: int
 ) -> Request:

@@ -44,6 +44,7 @@ def problem_row(played: PlayedRound, index: int) -> Row:
         "valid": problem is not None,
         "invalid_reason": None if problem else str(result.proposal_verdict),
         "solve_rate": result.solve_rate,
+        "repeated": result.repeated,
         "cell_id": None,
         "exec_ms": played.exec_ms,
     }

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from league.types import Row
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Grows when a column is added, renamed or given another meaning."""
 
 TIME_COLUMNS = frozenset({"exec_ms"})
@@ -56,6 +56,7 @@ _PROBLEMS = _schema(
         "program": _TEXT,
         "invalid_reason": _TEXT,
         "solve_rate": _REAL,
+        "repeated": pa.bool_(),
         "ast_depth": _COUNT,
         "cyclomatic": _COUNT,
         "lines": _COUNT,

@@ -8,6 +8,7 @@ from typing import Literal
 from populora_env.types import Task
 
 RewardScheme = Literal["paper", "linear", "azr", "variance"]
+RepeatForm = Literal["template", "program"]
 StyleName = Literal["compact", "chat", "few_shot"]
 
 
@@ -25,6 +26,16 @@ class RewardConfig:
     """Solver's reward for a well-formed wrong answer."""
     malformed: float = -1.0
     """Solver's reward for a format failure."""
+    repeat_penalty: float = 0.0
+    """Taken off the proposer's reward for a valid problem whose program it has proposed before, >= 0, but never below
+    what an invalid proposal is paid; 0 is off. See `populora_env.rewards`."""
+    repeat_form: RepeatForm = "template"
+    """Programs are the same that have the same template (constants masked), or only those that are equal."""
+
+    def __post_init__(self) -> None:
+        """Check the penalty."""
+        if not 0 <= self.repeat_penalty < float("inf"):
+            raise ValueError(f"`repeat_penalty` must be finite and at least 0, got {self.repeat_penalty!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

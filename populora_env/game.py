@@ -18,7 +18,7 @@ from populora_env.config import GameConfig
 from populora_env.parsing import parse_answer, parse_proposal
 from populora_env.problems import make_problem
 from populora_env.prompts import get_style
-from populora_env.rewards import proposer_reward, solve_rate, solver_reward
+from populora_env.rewards import proposer_reward, repeat_key, solve_rate, solver_reward
 from populora_env.types import (
     Answer,
     Malformed,
@@ -64,6 +64,8 @@ class RoundResult:
     solve_rate: float | None
     proposer_reward: float
     solver_rewards: tuple[float, ...]
+    repeated: bool | None = None
+    """Whether the problem's program had been proposed before; None where that was not asked (`Round.recall`)."""
 
 
 class Round:
@@ -95,6 +97,7 @@ class Round:
         self._proposal_verdict: Verdict | None = None
         self._attempts: list[Answer | Malformed] = []
         self._attempt_verdicts: tuple[Verdict, ...] = ()
+        self._repeated: bool | None = None
 
     @property
     def settled(self) -> bool:
@@ -187,6 +190,20 @@ class Round:
         )
         self.phase = Phase.SETTLED
 
+    def recall(self, proposed: set[str]) -> None:
+        """Find out whether the program of a valid problem is a repeat, and remember it; once, before `result`.
+
+        Does nothing where repeats cost nothing, and of induction problems (`populora_env.rewards.proposer_reward`).
+
+        Args:
+            proposed: Of the proposer's earlier valid problems, their `repeat_key`s; this one's is added.
+        """
+        rewards = self.config.rewards
+        if rewards.repeat_penalty and self.problem is not None and self.task is not Task.INDUCTION:
+            key = repeat_key(self.problem.program, rewards.repeat_form)
+            self._repeated = key in proposed
+            proposed.add(key)
+
     def result(self) -> RoundResult:
         """Return how the round ended.
 
@@ -206,8 +223,9 @@ class Round:
             answers=tuple(attempt if isinstance(attempt, Answer) else None for attempt in self._attempts),
             attempt_verdicts=self._attempt_verdicts,
             solve_rate=rho,
-            proposer_reward=proposer_reward(rho, rewards),
+            proposer_reward=proposer_reward(rho, rewards, repeated=bool(self._repeated)),
             solver_rewards=tuple(solver_reward(verdict, rewards) for verdict in self._attempt_verdicts),
+            repeated=self._repeated,
         )
 
     def _expect(self, phase: Phase) -> None:
@@ -239,6 +257,7 @@ class Game:
         self.buffer = seeded_buffer(config).copy() if buffer is None else buffer
         self.results: list[RoundResult] = []
         self._on_settled = on_settled
+        self._proposed: set[str] = set()
         self._rng = np.random.default_rng(seed)
         self.round = self._open()
 
@@ -260,6 +279,7 @@ class Game:
         """
         if self.over:
             raise PhaseError("the game is over; make a new one")
+        self.round.recall(self._proposed)
         result = self.round.result()
         self.results.append(result)
         if result.problem is not None:

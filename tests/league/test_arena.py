@@ -33,6 +33,7 @@ from populora_agents.lora import load_adapter
 from populora_agents.stack import AdapterStack
 from populora_agents.trainer import Trainer
 from populora_agents.types import Rollout, UpdateReport
+from populora_env.config import RewardConfig
 from populora_env.types import Task
 
 OPERATORS = {"svd_perturb": True, "layer_select": True}
@@ -283,6 +284,31 @@ def test_valid_problems_enter_the_buffer_and_the_state_is_saved(played: Any, tmp
     assert play.metrics["teacher/coverage"] == len(filled) / CELLS
     assert Archive.load(tmp_path).coverage().items() <= play.metrics.items()
     assert (tmp_path / OPTIMISER_FILE).stat().st_size > 0
+
+
+def test_what_teachers_proposed_before_is_paid_less_and_outlives_a_break(verifier: Any, tmp_path: Path) -> None:
+    changes = {"game": GameOptions(seed_problems=24, rewards=RewardConfig(repeat_penalty=0.125, repeat_form="program"))}
+    arena, members = make_arena(verifier, **changes), found(2, 2)
+    arena.found(members)
+    first = arena.play(make_matches(members), step=1)
+    assert {row["repeated"] for row in own_programs(first)} == {False}
+    members = tuple(map(grown, members))
+    arena.save_adapters(members, str(tmp_path))
+    arena.save_state(str(tmp_path))
+    resumed = make_arena(verifier, **changes)
+    resumed.restore(members, str(tmp_path), str(tmp_path))
+    for one in (arena, resumed):  # the stand-in's texts hang on seeds alone, and those on the step
+        second = one.play(make_matches(members), step=1)
+        assert {row["repeated"] for row in own_programs(second)} == {True}
+        assert second.metrics["teacher/repeats"] == 1.0
+        rewards = {row["rollout_id"]: row["reward"] for row in second.tables["rollouts"]}
+        for row in own_programs(second):
+            rho = row["solve_rate"]
+            assert rewards[row["proposal_id"]] == (1 - rho if 0 < rho < 1 else 0.0) - 0.125
+
+
+def own_programs(play: Any) -> list[dict[str, Any]]:
+    return [row for row in play.tables["problems"] if row["valid"] and row["task"] != "induction"]
 
 
 def test_a_child_takes_the_slot_with_fresh_moments_and_its_file_has_the_hash_that_was_told(

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from league.rounds import PlayedRound, Room, Sampling, judge_answers, judge_proposals, propose, solve
+from league.rounds import (
+    PlayedRound,
+    Room,
+    Sampling,
+    judge_answers,
+    judge_proposals,
+    propose,
+    recall_proposals,
+    solve,
+)
 from league.types import Match, Member, Side
 from populora_agents.types import Completion, Request
 from populora_env import text_v0
-from populora_env.config import GameConfig
+from populora_env.config import GameConfig, RewardConfig
 from populora_env.game import Round
 from populora_env.text_agents import PROPOSER
 from populora_env.types import Task
 
-CONFIG = GameConfig(rounds=24, solver_seats=3, seed_problems=24)
+CONFIG = GameConfig(rounds=24, solver_seats=3, seed_problems=24, rewards=RewardConfig(repeat_penalty=0.25))
 SAMPLING = Sampling(seed=0, proposal_tokens=400, answer_tokens=200, temperature=1.0)
 
 
@@ -61,6 +70,7 @@ def test_the_league_pays_what_the_environment_pays(verifier: Any) -> None:
     judge_proposals(played, verifier, room)
     solve(played, backend, SAMPLING)
     judge_answers(played, verifier)
+    recall_proposals(played, {})
     results = [one.round.result() for one in played]
     assert results == [item.result() for item in rounds]
     paid = {PROPOSER: sum(result.proposer_reward for result in results)}
@@ -70,6 +80,7 @@ def test_the_league_pays_what_the_environment_pays(verifier: Any) -> None:
     statuses = {str(verdict.status) for result in results for verdict in result.attempt_verdicts}
     assert {"ok", "wrong", "format"} <= statuses
     assert any(result.problem is None for result in results)
+    assert {result.repeated for result in results if result.task is not Task.INDUCTION} == {None, False, True}
 
 
 def played_in_the_environment(verifier: Any) -> tuple[list[Round], list[str], list[str], dict[str, float]]:
@@ -89,6 +100,8 @@ def played_in_the_environment(verifier: Any) -> tuple[list[Round], list[str], li
         text = env.action_space(agent).sample()
         if agent == "solver_0" and len(attempts) % 2:
             text = right_answer(env.unwrapped.game.round)
+        if agent == PROPOSER and (said := same_program(rounds, proposals, env.unwrapped.game.round)):
+            text = said
         if agent == PROPOSER:
             rounds.append(env.unwrapped.game.round)
             proposals.append(text)
@@ -96,6 +109,13 @@ def played_in_the_environment(verifier: Any) -> tuple[list[Round], list[str], li
             attempts.append(text)
         env.step(text)
     return rounds, proposals, attempts, rewards
+
+
+def same_program(rounds: list[Round], proposals: list[str], item: Round) -> str | None:
+    """Return, in some rounds, what made the last valid problem with a program of its own, of another task or not."""
+    own = [(one, text) for one, text in zip(rounds, proposals, strict=True) if one.task is not Task.INDUCTION]
+    valid = [text for one, text in own if one.problem is not None]
+    return valid[-1] if valid and item.task is not Task.INDUCTION and len(rounds) % 5 == 0 else None
 
 
 def right_answer(item: Round) -> str:

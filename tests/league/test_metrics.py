@@ -24,6 +24,7 @@ def problem(
         "program": program,
         "valid": True,
         "solve_rate": solve_rate,
+        "repeated": None,
         "teacher_id": teacher,
         **structure,
     }
@@ -168,6 +169,11 @@ def test_each_member_is_measured_by_its_own_rows() -> None:
 def test_the_order_of_rows_does_not_count() -> None:
     there = list(step_metrics(PROBLEMS, ROLLOUTS, "compact"))
     assert list(step_metrics(PROBLEMS[::-1], ROLLOUTS[::-1], "compact")) == there
+
+
+def test_repeats_are_a_share_of_the_programs_that_were_compared() -> None:
+    again, fresh = ({**problem("deduction", TRIPLE), "repeated": repeated} for repeated in (True, False))
+    assert of_sides([again, fresh, fresh, fresh, *PROBLEMS], [])["teacher/repeats"] == 0.25
 
 
 def test_worked_answers_are_told_in_the_compact_style_alone() -> None:

@@ -20,10 +20,11 @@ from league.rounds import (
     judge_proposals,
     open_rounds,
     propose,
+    recall_proposals,
     solve,
 )
 from league.types import Match, Member, Side
-from populora_env.config import GameConfig
+from populora_env.config import GameConfig, RewardConfig
 from populora_env.game import seeded_buffer
 from populora_env.types import Observation, Role, Status, Task
 
@@ -150,3 +151,20 @@ def test_room_counts_prompt_and_full_answer() -> None:
 def test_before_its_proposal_a_round_has_no_proposer() -> None:
     with pytest.raises(ValueError, match="nobody has proposed"):
         _ = open_some()[0].proposer
+
+
+def test_only_what_a_teacher_learns_from_is_compared_and_remembered(verifier: Any) -> None:
+    game = replace(GAME, rewards=RewardConfig(repeat_penalty=0.5))
+    backend = ScriptedBackend(game)
+    room = Room(None, backend.prompt_ids, SAMPLING)
+    proposed: dict[str, set[str]] = {}
+    for kind, repeats in (("cross_eval", {None}), ("train", {None, False}), ("train", {None, True})):
+        rounds = open_rounds([replace(match(0), kind=kind)], seeded_buffer(game), game, PLAY, room, seed=3)
+        propose(rounds, backend, SAMPLING)
+        judge_proposals(rounds, verifier, room)
+        solve(rounds, backend, SAMPLING)
+        judge_answers(rounds, verifier)
+        recall_proposals(rounds, proposed)
+        assert {played.round.result().repeated for played in rounds} >= repeats
+        assert set(proposed) == (set() if kind == "cross_eval" else {"teacher_0"})
+    assert {played.round.result().repeated for played in rounds} == {None, True}

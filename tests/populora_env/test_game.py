@@ -1,13 +1,16 @@
 """Tests of `populora_env.game`: turn order, settlement, and who sees what."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted_judge import OK, WRONG, answer_text, induction_text, proposal_text
 
 from populora_env.buffer import ProblemBuffer
-from populora_env.config import GameConfig
+from populora_env.config import GameConfig, RewardConfig
 from populora_env.game import Game, Phase, PhaseError, Round, seeded_buffer
+from populora_env.rewards import repeat_key
 from populora_env.types import Problem, ProposalVerdict, Role, Status, Task, Verdict
 
 CONFIG = GameConfig(solver_seats=3)
@@ -224,6 +227,39 @@ def test_a_game_goes_through_tasks_in_turn_and_keeps_valid_problems():
     assert game.buffer.problems(Task.DEDUCTION)[-1] == game.results[2].problem
     with pytest.raises(PhaseError, match="over"):
         game.advance()
+
+
+@pytest.mark.parametrize(
+    ("penalty", "form", "repeated"),
+    [
+        (0.25, "template", [None, False, None, True, True, False]),
+        (0.25, "program", [None, False, None, False, True, False]),
+        (0.0, "template", [None] * 6),
+    ],
+)
+def test_repeats_of_an_episode_are_paid_less(penalty, form, repeated):
+    rewards = RewardConfig(repeat_penalty=penalty, repeat_form=form)
+    config = GameConfig(tasks=(Task.DEDUCTION, Task.ABDUCTION), rounds=6, solver_seats=1, rewards=rewards)
+    bodies = (None, "return 3", None, "return 4", "return 3", "return a")
+    for _ in range(2):  # an episode knows nothing of the one before
+        game = Game(config, 0)
+        play(game, ["nonsense" if body is None else proposal_text(body) for body in bodies])
+        assert [result.repeated for result in game.results] == repeated
+        paid = [result.proposer_reward for result in game.results]
+        assert paid == [(-1.0 if n in (0, 2) else 0.0) - penalty * bool(one) for n, one in enumerate(repeated)]
+
+
+def test_induction_problems_are_neither_repeats_nor_remembered():
+    item = posed(Task.INDUCTION, replace(CONFIG, rewards=RewardConfig(repeat_penalty=0.25)))
+    proposed = {repeat_key(item.problem.program, "template")}
+    before = set(proposed)
+    item.recall(proposed)
+    item.recall(set())
+    assert proposed == before
+    for _ in range(3):
+        item.attempt("nonsense")
+    item.judge_attempts([])
+    assert (item.result().repeated, item.result().proposer_reward) == (None, 0.0)
 
 
 def test_a_round_must_be_settled_before_the_next():

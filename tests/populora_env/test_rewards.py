@@ -3,7 +3,7 @@
 import pytest
 
 from populora_env.config import RewardConfig
-from populora_env.rewards import proposer_reward, reward_parts, solve_rate, solver_reward
+from populora_env.rewards import proposer_reward, repeat_key, reward_parts, solve_rate, solver_reward
 from populora_env.types import Role, Status, Verdict
 
 
@@ -28,6 +28,36 @@ def test_proposer_table(scheme, rewards):
 
 def test_penalty_for_invalid_proposals_is_a_setting():
     assert proposer_reward(None, RewardConfig(invalid=-0.25)) == -0.25
+
+
+@pytest.mark.parametrize(
+    ("config", "rho", "paid"),
+    [
+        (RewardConfig(repeat_penalty=0.25), 0.5, 0.25),
+        (RewardConfig(repeat_penalty=0.25), 1.0, -0.25),
+        (RewardConfig(repeat_penalty=5.0), 0.5, -1.0),
+        (RewardConfig(repeat_penalty=5.0, invalid=0.0), 0.5, 0.0),
+        (RewardConfig(repeat_penalty=5.0, invalid=-0.25, scheme="azr"), 0.0, -0.5),
+        (RewardConfig(), 0.5, 0.5),
+    ],
+)
+def test_repeats_are_paid_less_but_not_less_than_invalid_proposals(config, rho, paid):
+    assert proposer_reward(rho, config, repeated=True) == paid
+    assert proposer_reward(None, config, repeated=False) == config.invalid
+
+
+def test_programs_are_repeats_by_their_text_or_their_template():
+    one, other = "def f(a):\n    return a + 1", "def f(a):\n    return a + 2"
+    assert repeat_key(one, "template") == repeat_key(other, "template")
+    assert repeat_key(one, "program") != repeat_key(other, "program")
+    assert repeat_key(one, "program") == repeat_key(str(one), "program")
+    assert len(repeat_key(one, "program")) == len(repeat_key(one, "template")) == 32
+
+
+@pytest.mark.parametrize("penalty", [-0.1, float("nan"), float("inf")])
+def test_a_penalty_out_of_range_is_refused(penalty):
+    with pytest.raises(ValueError, match="`repeat_penalty` must be finite and at least 0"):
+        RewardConfig(repeat_penalty=penalty)
 
 
 @pytest.mark.parametrize("rho", [-0.1, 1.1, float("nan")])
