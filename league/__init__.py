@@ -13,7 +13,21 @@ __all__ = ["load"]
 
 require(
     "league",
-    ("peft", "pyarrow", "rich", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "tyro", "yaml"),
+    (
+        "jinja2",
+        "peft",
+        "plotly",
+        "pyarrow",
+        "pygments",
+        "rich",
+        "safetensors",
+        "tokenizers",
+        "torch",
+        "transformers",
+        "trueskill",
+        "tyro",
+        "yaml",
+    ),
 )
 
 
