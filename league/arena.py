@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -96,6 +96,8 @@ class ProgramArena:
         self._archive = Archive(standard_centroids())
         self._proposed: dict[str, set[str]] = {}
         self._seconds: dict[str, float] = {}
+        self.on_phase: Callable[[str, int, str], None] | None = None
+        """Is told of every phase as it begins: its name, how many there are to do, and of what."""
 
     @property
     def base_name(self) -> str:
@@ -126,23 +128,24 @@ class ProgramArena:
             config.seed,
             cross_eval_problems=config.measure.cross_eval_problems,
         )
-        with self._clock("propose"):
+        with self._clock("propose", len(rounds), "proposals"):
             propose(rounds, self._backend, self._sampling)
-        with self._clock("verify"):
+        with self._clock("verify", len(rounds), "proposals"):
             judge_proposals(rounds, self._verifier, self._room)
-        with self._clock("solve"):
+        answers = sum(not played.round.settled for played in rounds) * self._game.solver_seats
+        with self._clock("solve", answers, "answers"):
             solve(rounds, self._backend, self._sampling)
-        with self._clock("verify"):
+        with self._clock("verify", answers, "answers"):
             judge_answers(rounds, self._verifier)
         recall_proposals(rounds, self._proposed)
         rollouts = {rollout_id: rollout for played in rounds for rollout_id, rollout in rollouts_of(played)}
         present = [played for played in rounds if played.match.kind in ("train", "self_play")]
         tried: list[Tried] = []
         if present and config.measure.yardstick:
-            with self._clock("yardstick"):
-                count = config.measure.yardstick
+            count = config.measure.yardstick
+            with self._clock("yardstick", count, "answers"):
                 tried = try_base(present, count, self._backend, self._verifier, self._sampling, step=step)
-        with self._clock("update"):
+        with self._clock("update", len(rollouts), "rollouts"):
             advantages, report = self._learn(list(rollouts.values()), matches)
         self._grow(matches)
         tables = self._tables(rounds, dict(zip(rollouts, advantages, strict=True)))
@@ -280,7 +283,9 @@ class ProgramArena:
         return self._config.teachers + member.slot if member.side is Side.STUDENT else member.slot
 
     @contextmanager
-    def _clock(self, phase: str) -> Iterator[None]:
+    def _clock(self, phase: str, count: int, unit: str) -> Iterator[None]:
+        if self.on_phase is not None:
+            self.on_phase(phase, count, unit)
         began = time.perf_counter()
         yield
         self._seconds[phase] = self._seconds.get(phase, 0.0) + time.perf_counter() - began

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from league.display import printable
+from league.escaping import printable
 from league.standings import Standing
 from league.types import Row, Side
 

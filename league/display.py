@@ -1,7 +1,7 @@
 """What people see of a run; the only module of the league that prints.
 
-Owns layout and escaping. Owns no numbers: steps come as reports, the closing table from `standings`. On a terminal
-there is a progress bar, elsewhere a line a step. Text that a model or a user wrote is printed with its control
+Owns layout. Owns no numbers: steps come as reports, the closing table from `standings`. On a terminal there is a
+picture of the run (`live`), elsewhere a line a step. Text that a model or a user wrote is printed with its control
 characters spelt out and never read as markup.
 """
 
@@ -14,10 +14,12 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from league.escaping import printable
+from league.live import LiveView
 from league.standings import Standing
 from league.types import Row, StepReport
 
@@ -28,43 +30,50 @@ _LONGEST_SHOWN = 2000
 class Display:
     """Watches a league and prints; a context manager, so that the terminal is left tidy."""
 
-    def __init__(self, steps: int, *, stream: TextIO | None = None) -> None:
-        """Prepare to show a run of that many steps on the stream (standard output)."""
+    def __init__(self, steps: int, *, stream: TextIO | None = None, quiet: bool = False) -> None:
+        """Prepare to show a run of that many steps on the stream (standard output); quiet, only its last line."""
         out = stream if stream is not None else sys.stdout
         terminal = out.isatty()
+        self._out = out
         self._console = Console(
-            file=out, width=None if terminal else _PLAIN_WIDTH, highlight=False, markup=False, emoji=False
+            file=out, width=None if terminal else _PLAIN_WIDTH, highlight=False, markup=False, emoji=False, quiet=quiet
         )
         self._steps = steps
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
-        if terminal:
-            columns = (TextColumn("step"), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
-            self._progress = Progress(*columns, TextColumn("{task.description}", markup=False), console=self._console)
+        self._view = LiveView(steps)
+        self._live: Live | None = None
+        if terminal and not quiet:
+            self._live = Live(self._view, console=self._console, refresh_per_second=4, redirect_stdout=False)
 
     def __enter__(self) -> Self:
-        """Start the progress bar, if there is one."""
-        if self._progress is not None:
-            self._progress.start()
-            self._task = self._progress.add_task("", total=self._steps)
+        """Start the picture, if there is one."""
+        if self._live is not None:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the progress bar, if there is one."""
-        if self._progress is not None:
-            self._progress.stop()
+        """Stop the picture, if there is one; it stays as it was last."""
+        if self._live is not None:
+            self._live.stop()
 
     def note(self, text: str) -> None:
         """Print one line."""
         self._console.print(Text(printable(text)), soft_wrap=True)
 
+    def last(self, text: str) -> None:
+        """Print one line, also where all else is quiet."""
+        print(printable(text), file=self._out)
+
+    def phase(self, name: str, count: int, unit: str) -> None:
+        """Hear that a phase of a step begins, with so many items of a unit to do."""
+        self._view.phase(name, count, unit)
+
     def committed(self, report: StepReport) -> None:
-        """Show a committed step: move the bar, or print its line; births get a line each."""
+        """Show a committed step: in the picture, or as a line; births get a line each."""
         line = step_line(report)
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=report.step, description=line)
+        if self._live is not None:
+            self._view.committed(report, line)
         elif report.step:
             self.note(f"step {report.step:>{len(str(self._steps))}}/{self._steps}  {line}")
         for birth in report.births:
@@ -86,7 +95,7 @@ class Display:
             self._console.print(Text("\n".join("  " + title + line for line in body.split("\n"))), soft_wrap=True)
 
     def closing(self, standings: Sequence[Standing], *, caution: float, run: Path) -> None:
-        """Print the closing table of both sides and, as the last line, the run folder."""
+        """Print the closing table of both sides and the run folder."""
         self._console.print()
         self._console.print(closing_table(standings, caution=caution))
         self.note(str(run))
@@ -125,14 +134,6 @@ def step_line(report: StepReport) -> str:
     if report.seconds:
         parts.append(f"{sum(report.seconds.values()):.1f} s")
     return "  ".join(parts)
-
-
-def printable(text: str, *, keep_lines: bool = False) -> str:
-    r"""Return `text` with everything that is not printable spelt out (`\x1b`), line feeds too unless kept."""
-    kept = "\n" if keep_lines else ""
-    return "".join(
-        char if char.isprintable() or char in kept else char.encode("unicode_escape").decode("ascii") for char in text
-    )
 
 
 def tell(message: str) -> None:

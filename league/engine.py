@@ -112,7 +112,7 @@ class League:
             ],
         }
         self._recorder.commit(0, tables, {"seconds": {}})
-        self._watcher.committed(StepReport(step=0, results=(), births=(), metrics={}, seconds={}))
+        self._watcher.committed(StepReport(step=0, results=(), births=(), metrics={}, seconds={}, tables=tables))
 
     def step(self, step: int) -> None:
         """Play, rate, evolve if it is time, and commit."""
@@ -140,7 +140,11 @@ class League:
             self._save(step, [birth.child for birth in births], state=False)
         self._recorder.commit(step, tables, {**metrics, "seconds": seconds})
         self._last_step = step
-        self._watcher.committed(StepReport(step=step, results=results, births=births, metrics=metrics, seconds=seconds))
+        self._watcher.committed(
+            StepReport(
+                step=step, results=results, births=births, metrics=metrics, seconds=seconds, tables=tables
+            )
+        )
 
     def side(self, side: Side) -> list[Member]:
         """Return the members of one side, by slot."""

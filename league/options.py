@@ -16,6 +16,7 @@ from league.matchmaking import SchemeName
 from league.ratings import OutcomeScheme, RatingEngine
 from league.retention import Retention
 from league.selection import ParentScheme
+from league.tracking import TrackerName, check_tracker
 from populora_agents.config import AdamConfig, EstimatorName, LengthHandling
 from populora_env.config import RewardConfig, StyleName
 
@@ -263,10 +264,13 @@ class MeasureOptions:
     yardstick: int = 16
     """Valid problems a step that the bare base attempts too, once each, >= 0: its solve rate is the fixed measure of
     difficulty. It rates and trains nobody; 0 leaves it out."""
+    log: TrackerName = "none"
+    """Where each step's metrics go beside the run folder; each needs the package of its name."""
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
+        """Check the ranges, and that the tracker is there."""
         at_least(self, payoff_every=0, cross_eval_every=0, cross_eval_problems=1, yardstick=0)
+        check_tracker(self.log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

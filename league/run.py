@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tyro
+import yaml
 from safetensors import SafetensorError
 
 from league.config import RunConfig, describe_members, known, resolve
@@ -40,9 +41,9 @@ from league.storage import (
     StorageError,
     committed_steps,
     read_object,
-    read_rows,
     refuse_existing,
 )
+from league.tracking import Tracking, tracker_of
 from league.types import Side
 from populora_agents.types import DivergedError
 
@@ -57,10 +58,10 @@ _NOTE = """
 
 Flags that are not given take the preset of the base model. `--config FILE` begins with the settings of a `config.yaml`,
 as it lies in every run folder; flags that stand beside it win. `--resume RUN` goes on with a run that was stopped or
-killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer, as may
+killed, from its last saved step (`--save-every`); `--steps` may stand beside it, to make a run longer, as may `--log`,
 `--executor`, `--ray-address` and `--worker-gpus`, to go on elsewhere. `--dry-run` says what a run with these flags
-would do and take, and writes nothing."""
-_BESIDE_RESUME = ("--steps", "--executor", "--ray-address", "--worker-gpus")
+would do and take, and writes nothing. `--quiet` prints only the path of the report that the run folder gets."""
+_BESIDE_RESUME = ("--steps", "--log", "--executor", "--ray-address", "--worker-gpus")
 """What may change in mid-run, since no number of the steps that are left depends on it."""
 _PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")
 
@@ -172,8 +173,8 @@ def _take_resume(arguments: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
-    dry = "--dry-run" in arguments
-    arguments, resumed = _take_resume([argument for argument in arguments if argument != "--dry-run"])
+    dry, quiet = "--dry-run" in arguments, "--quiet" in arguments
+    arguments, resumed = _take_resume([argument for argument in arguments if argument not in ("--dry-run", "--quiet")])
     if dry and resumed is not None:
         raise UsageError("--dry-run is for new runs, not for --resume")
     config = parse(arguments)
@@ -217,7 +218,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
                 run = RunFolder.reopen(out)
             run.retention = config.machine.retention
             with contextlib.closing(run):
-                _play(config, arena, run)
+                _play(config, arena, run, quiet=quiet)
         except KeyboardInterrupt:
             complain(f"interrupted; committed steps are kept in {out}, go on with --resume {shlex.quote(str(out))}")
             return 130
@@ -241,17 +242,20 @@ def _advice(config: RunConfig, error: DivergedError) -> str:
     return f"lower {flags} and run again"
 
 
-def _play(config: RunConfig, arena: ProgramArena, run: RunFolder) -> None:
+def _play(config: RunConfig, arena: ProgramArena, run: RunFolder, *, quiet: bool) -> None:
     """Play the league, from its beginning or from where its folder ends, and print how it ended."""
+    from league.closing import close_run
     from league.engine import League
 
-    rules = make_rules(config)
-    with Display(rules.steps) as display:
+    rules, last = make_rules(config), run.last_state()
+    settings = yaml.safe_load(dump_config(config))
+    tracker = tracker_of(config.measure.log, run.path, run.run_id, settings, (last or 0) + 1)
+    with Display(rules.steps, quiet=quiet) as display, Tracking(display, tracker) as watcher:
+        arena.on_phase = display.phase
         display.note(
             f"{describe_members(config)} on {arena.base_name}, {rules.steps} steps, seed {rules.seed}, into {run.path}"
         )
-        league = League(rules, arena, run, display)
-        last = run.last_state()
+        league = League(rules, arena, run, watcher)
         if last is None:
             run.roll_back(None)
         else:
@@ -261,7 +265,7 @@ def _play(config: RunConfig, arena: ProgramArena, run: RunFolder) -> None:
             league.run() if last is None else league.go_on()
         except StorageError as error:
             raise StorageError(f"{error}{_way_on(run.path)}") from error
-    report(run.path, display, caution=config.evolve.caution)
+    close_run(run.path, display, caution=config.evolve.caution)
 
 
 def _way_on(run: Path) -> str:
@@ -294,17 +298,6 @@ def _take_up(league: League, run: RunFolder, last: int, config: RunConfig, arena
     run.check_saved(last, [*(f"{member.member_id}/{member.version}" for member in league.members), *league.past])
     run.roll_back(last)
     run.change_config(dump_config(config))
-
-
-def report(run: Path, display: Display, *, caution: float) -> None:
-    """Print an example problem and the closing table of a run, both from its tables."""
-    from league.standings import standings
-
-    problems = [row for row in read_rows(run, "problems") if row["valid"]]
-    if problems:
-        display.sample(min(reversed(problems), key=lambda row: abs(row["solve_rate"] - 0.5)))
-    table = standings(read_rows(run, "ratings"), read_rows(run, "matches"), read_rows(run, "lineage"), caution=caution)
-    display.closing(table, caution=caution, run=run)
 
 
 def make_rules(config: RunConfig) -> Rules:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -136,6 +136,8 @@ class StepReport:
     births: tuple[Birth, ...]
     metrics: Mapping[str, float]
     seconds: Mapping[str, float]
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    """The rows that were committed, by table name, without `run_id`."""
 
 
 class Recorder(Protocol):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pygments.lexers import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
 
-from league.display import printable
+from league.escaping import printable
 from league.report.embedding import embedded
 from league.report.measures import STRUCTURE
 from league.types import Row

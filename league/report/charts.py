@@ -11,8 +11,10 @@ from typing import Any
 from league.lineage import FOUNDER
 from league.report.curves import PALETTE, Plot, axis_title, rounded, span
 from league.report.measures import Numbers
+from league.types import Side
 
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "pentagon", "hexagon", "x", "bowtie")
+_SIDES = [side.value for side in Side]
 _GREY = "#8a8f98"
 _LABELLED = 10
 """Most members of a side whose cells of the pay-off map carry their number."""
@@ -50,7 +52,7 @@ def lineage(numbers: Numbers, everyone: Sequence[Numbers], *, last_step: int) ->
 def _lanes(everyone: Sequence[Numbers]) -> dict[tuple[str, int], int]:
     """Return the row of each slot of any of the runs, teachers above."""
     slots = {slot for one in everyone for slot in zip(one["side"], one["slot"], strict=True)}
-    return {slot: lane for lane, slot in enumerate(sorted(slots, key=lambda slot: (slot[0] != "teacher", slot)))}
+    return {slot: lane for lane, slot in enumerate(sorted(slots, key=lambda slot: (_SIDES.index(slot[0]), slot[1])))}
 
 
 def _lane(numbers: Numbers, lanes: dict[tuple[str, int], int], place: int) -> int:

@@ -126,7 +126,7 @@ def _members() -> Section:
             draw=partial(curves.member_bands, y="rating", unit="points"),
             told=("mu",),
         )
-        for side in Side
+        for side in (Side.TEACHER, Side.STUDENT)
     )
     return Section(
         key="members",
@@ -219,7 +219,7 @@ def _learning() -> Section:
                 title="Entropy",
                 reading="Of the next token, mean over the members of a side. A fall to 0 is a member that always says "
                 "the same.",
-                measure=lambda run: measures.metric(run, "teacher/entropy", "student/entropy"),
+                measure=lambda run: measures.metric(run, *(f"{side.value}/entropy" for side in Side)),
                 draw=partial(curves.lines, y="entropy", unit="nats a token"),
             ),
             Kind(

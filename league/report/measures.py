@@ -36,12 +36,12 @@ def solve_rates(run: RunTables) -> Numbers:
 
 
 def teacher_solve_rates(run: RunTables) -> Numbers:
-    """Return by step and teacher the mean solve rate of its valid problems."""
+    """Return by step and teacher the mean solve rate of its valid problems; a single agent is one too."""
     return _members(run, _valid(run.problems), "teacher_id", "solve_rate", Side.TEACHER)
 
 
 def student_solve_rates(run: RunTables) -> Numbers:
-    """Return by step and student the share of its attempts that were correct."""
+    """Return by step and student the share of its attempts that were correct; a single agent is one too."""
     attempts = _of_role(run.rollouts, Role.SOLVER)
     solved = pc.cast(pc.equal(attempts["verdict"], Status.OK.value), pa.float64())
     return _members(run, attempts.append_column("solve_rate", solved), "member_id", "solve_rate", Side.STUDENT)
@@ -170,7 +170,7 @@ def _members(run: RunTables, table: pa.Table, member: str, value: str, side: Sid
             "count": row[f"{value}_count"],
         }
         for row in mean.to_pylist()
-        if row[member] in run.births and row[f"{value}_mean"] is not None and side_of(row[member]) is side
+        if row[member] in run.births and row[f"{value}_mean"] is not None and side_of(row[member]) in (side, Side.AGENT)
     ]
     rows.sort(key=_by_slot)
     window = window_of(run.last_step)

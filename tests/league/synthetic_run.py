@@ -125,7 +125,8 @@ def _evolve(
 
 def _birth(name: str, step: int, slot: int, operator: str, parents: list[str]) -> Row:
     made = {"operator": operator, "parents": parents, "parameters": [{"name": "epsilon", "value": 0.1}]}
-    return {"child_id": name, "step": step, "slot": slot, "seed": 1, "adapter_sha256": "0" * 64, **made}
+    scales = {"learning_rate_scale": 1.0, "temperature_scale": 1.0}
+    return {"child_id": name, "step": step, "slot": slot, "seed": 1, "adapter_sha256": "0" * 64, **made, **scales}
 
 
 def _rating(name: str, event: str, match_id: int | None, mu: float, sigma: float) -> Row:

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from league.display import Display, complain, printable
+from league.display import Display, complain
 from league.standings import standings
 from league.storage import read_rows
 from league.types import StepReport
@@ -37,7 +35,9 @@ def test_a_league_off_a_terminal_prints_a_line_a_step_and_the_run_folder_last(ma
         assert numbers[:3] == [f"{rating.mu:.2f}", f"{rating.sigma:.2f}", f"{bound:.2f}"]
 
 
-def test_on_a_terminal_there_is_a_bar_and_births_are_told(make_league: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_there_is_a_picture_and_births_are_told(
+    make_league: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
     class Terminal(io.StringIO):
@@ -53,10 +53,14 @@ def test_on_a_terminal_there_is_a_bar_and_births_are_told(make_league: Any, monk
     assert "step 1/7" not in out.getvalue()
 
 
-@given(st.text(st.characters()))
-def test_nothing_unprintable_gets_through(text: str) -> None:
-    assert printable(text).isprintable()
-    assert all(char.isprintable() or char == "\n" for char in printable(text, keep_lines=True))
+def test_quiet_only_the_last_line_is_printed(make_league: Any) -> None:
+    out = io.StringIO()
+    with Display(7, stream=out, quiet=True) as display:
+        league, run = make_league(watcher=display)
+        league.run()
+    display.closing([], caution=3.0, run=run.path)
+    display.last("runs/first/report.html\x1b")
+    assert out.getvalue() == "runs/first/report.html\\x1b\n"
 
 
 def test_hostile_samples_are_shown_spelt_out() -> None:

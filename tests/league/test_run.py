@@ -158,7 +158,8 @@ def test_bad_flags_are_one_clear_line_and_exit_2(
 def test_a_finished_run_has_a_closing_table_that_follows_from_its_tables(run: tuple[Path, str]) -> None:
     out, printed = run
     assert committed_steps(out) == [0, 1, 2]
-    assert printed.splitlines()[-1] == str(out)
+    assert printed.splitlines()[-2:] == [str(out), str(out / "report.html")]
+    assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     tables = [read_rows(out, name) for name in ("ratings", "matches", "lineage")]
     found = standings(*tables, caution=EvolveOptions().caution)
     assert len(found) == 3
