@@ -202,7 +202,7 @@ def archive(numbers: Numbers, everyone: Sequence[Numbers], *, x: str, y: str, la
             "color": numbers["first_step"],
             "cmin": 0,
             "cmax": max(1, last_step),
-            "colorscale": "Viridis",
+            "colorscale": [[0, PALETTE[0]], [1, PALETTE[1]]],
             "colorbar": {"title": {"text": "first<br>filled<br>(step)"}, "thickness": 12},
             "line": {"width": 0.5, "color": _GREY},
         },

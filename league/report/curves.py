@@ -73,7 +73,7 @@ def member_lines(
         }
         hover = f"%{{customdata}}<br>step %{{x}}<br>{y} %{{y}}<extra></extra>"
         if faint is not None:
-            marks = {"color": _colour(slot), "size": 3, "opacity": 0.45}
+            marks = {"color": _colour(slot), "size": 4, "opacity": 0.7}
             data.append(
                 shared
                 | {"mode": "markers", "y": rounded(rows[faint]), "marker": marks, "showlegend": False}

@@ -185,7 +185,7 @@ def _archive(last_step: int) -> Section:
         key="archive",
         title="The archive",
         lead="The cells of program structure that have been filled, each at the mean of its programs. Large dots "
-        "hold many programs; bright ones were filled late.",
+        "hold many programs; blue ones were filled early, orange ones late.",
         kinds=tuple(
             Kind(
                 key=f"archive-{x}-{y}".replace("_", "-"),

@@ -47,6 +47,9 @@ PROBLEM_COLUMNS = (
     "variables",
     "cell_id",
 )
+MATCH_COLUMNS = ("match_id", "step", "kind", "teacher_id", "student_id", "observed", "n_problems")
+RATING_COLUMNS = ("step", "member_id", "mu", "sigma", "event")
+LINEAGE_COLUMNS = ("child_id", "step", "slot", "parents", "operator", "parameters")
 ROLLOUT_COLUMNS = ("step", "role", "member_id", "task", "reward", "verdict")
 ATTEMPT_COLUMNS = ("group_id", "role", "seat", "member_id", "verdict", "reward", "completion")
 
@@ -98,9 +101,9 @@ def read_run(run: Path) -> RunTables:
         versions=read_object(run / VERSIONS),
         problems=read_table(run, "problems", PROBLEM_COLUMNS),
         rollouts=read_table(run, "rollouts", ROLLOUT_COLUMNS),
-        matches=read_table(run, "matches"),
-        ratings=read_table(run, "ratings"),
-        lineage=cast(list[Row], read_table(run, "lineage").to_pylist()),
+        matches=read_table(run, "matches", MATCH_COLUMNS),
+        ratings=read_table(run, "ratings", RATING_COLUMNS),
+        lineage=cast(list[Row], read_table(run, "lineage", LINEAGE_COLUMNS).to_pylist()),
         metrics=read_metrics(run),
         last_step=max(steps, default=0),
     )

@@ -325,7 +325,7 @@ def test_parse_refuses_with_a_usage_error() -> None:
         (("--resume", "/nowhere/seed=1"), "'/nowhere/seed=1' is no run folder"),
         (
             ("--resume=/nowhere", "--seed", "1"),
-            "beside --resume only --steps, --executor, --ray-address, --worker-gpus may stand",
+            "beside --resume only --steps, --log, --executor, --ray-address, --worker-gpus may stand",
         ),
         (("--teachers", "3", "--resume", "/nowhere"), "a run keeps its settings; got '--teachers 3'"),
     ],
@@ -337,12 +337,16 @@ def test_resume_refuses_what_it_cannot_follow(
     assert message in capsys.readouterr().err
 
 
-def test_a_run_can_be_made_longer_and_equals_the_one_that_was_asked_for_at_once(base: Path, tmp_path: Path) -> None:
+def test_a_run_can_be_made_longer_and_equals_the_one_that_was_asked_for_at_once(
+    base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = ("--teachers", "2", "--students", "1", *SMALL[2:], *SEEDS, "--base", str(base), "--save-every", "2")
     short, whole = tmp_path / "short", tmp_path / "whole"
     assert main([*settings, "--steps", "3", "--out", str(short)]) == 0
     assert main(["--resume", str(short), "--steps", "4"]) == 0
-    assert main([*settings, "--steps", "4", "--out", str(whole)]) == 0
+    capsys.readouterr()
+    assert main([*settings, "--steps", "4", "--out", str(whole), "--quiet"]) == 0
+    assert capsys.readouterr().out == f"{whole / 'report.html'}\n"
     assert contents(short) == contents(whole)
     assert (short / "config.yaml").read_bytes() == (whole / "config.yaml").read_bytes()
     before = files(short)
@@ -352,13 +356,14 @@ def test_a_run_can_be_made_longer_and_equals_the_one_that_was_asked_for_at_once(
 
 def test_a_single_agent_learns_from_its_own_problems_and_can_be_gone_on_with(base: Path, tmp_path: Path) -> None:
     settings = (*("--teachers", "2", "--students", "1", "--single-agent", "--baseline-compute", "total"), *SMALL[2:])
-    settings = (*settings, *SEEDS, "--base", str(base), "--save-every", "1")
+    settings = (*settings, *SEEDS, "--base", str(base), "--save-every", "1", "--log", "tensorboard")
     short, whole = tmp_path / "short", tmp_path / "whole"
     assert main([*settings, "--steps", "1", "--out", str(short)]) == 0
     assert main(["--resume", str(short), "--steps", "2"]) == 0
     assert main([*settings, "--steps", "2", "--out", str(whole)]) == 0
     assert contents(short) == contents(whole)
     assert (short / "config.yaml").read_bytes() == (whole / "config.yaml").read_bytes()
+    assert len(list((short / "tensorboard").glob("events.*"))) == 2
     rows = read_rows(whole, "rollouts")
     assert {row["member_id"] for row in rows} == {"agent_0"}
     assert len({row["match_id"] for row in rows if row["step"] == 1}) == 2  # as many as two teachers and a student

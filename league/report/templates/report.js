@@ -44,7 +44,7 @@
     }
     const c = colours();
     const given = figure.layout;
-    const axis = (one) => ({ automargin: true, gridcolor: c.line, linecolor: c.line, zerolinecolor: c.line, ...one });
+    const axis = (one) => ({ automargin: true, gridcolor: c.line, linecolor: c.line, zerolinecolor: c.line, ...one, title: { standoff: 10, ...one.title } });
     // Room for the legend, which wraps where the plot is narrow.
     const named = figure.data.filter((one) => one.showlegend !== false && one.name);
     const longest = Math.max(0, ...named.map((one) => one.name.length));
@@ -54,7 +54,7 @@
       autosize: true, margin: { l: 60, r: 12, t: 12, b: 44 }, hovermode: "closest",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: c.ink, size: 13 },
       legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", maxheight: 600, bgcolor: "rgba(0,0,0,0)" },
-      hoverlabel: { bgcolor: c.card, font: { color: c.ink } }, dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      showlegend: true, hoverlabel: { bgcolor: c.card, font: { color: c.ink } }, dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
       ...given, height: (given.height ?? 360) + extra, xaxis: axis(given.xaxis), yaxis: axis(given.yaxis),
     };
     Plotly.react(node, figure.data, layout, config);
