@@ -141,9 +141,7 @@ class League:
         self._recorder.commit(step, tables, {**metrics, "seconds": seconds})
         self._last_step = step
         self._watcher.committed(
-            StepReport(
-                step=step, results=results, births=births, metrics=metrics, seconds=seconds, tables=tables
-            )
+            StepReport(step=step, results=results, births=births, metrics=metrics, seconds=seconds, tables=tables)
         )
 
     def side(self, side: Side) -> list[Member]:

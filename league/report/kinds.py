@@ -30,6 +30,8 @@ class Kind:
     """How to read it, in a sentence or two."""
     measure: Measure
     draw: Draw
+    optional: bool = False
+    """Left out of reports of runs that have nothing of it."""
     told: tuple[str, ...] = ()
     """Columns whose first and last values the text for those who see no picture names; none is all of them."""
 
@@ -85,13 +87,23 @@ def _race() -> Section:
         draw=partial(curves.lines, y="coverage", unit="share"),
         told=("all",),
     )
+    yardstick = Kind(
+        key="yardstick",
+        title="Against the frozen base",
+        reading="Solve rates of some of a step's problems: by the base model, which never learns, and by the students "
+        "that met them. A base that falls means problems that are harder by a fixed measure; students above it have "
+        "learnt something. A step has few of these problems, so look at the trend.",
+        measure=partial(measures.metric, names=("base/solve_rate", "base/student_solve_rate")),
+        draw=partial(curves.lines, y="solve rate", unit="share", share=True),
+        optional=True,
+    )
     return Section(
         key="race",
         title="Is there an arms race?",
         lead="An agent that sets its own problems learns to set easy ones: the solve rate climbs towards 1, programs "
         "get simpler, coverage stands still. That is self-calibration. In an arms race the rate stays between the "
         "extremes, while programs get more complex and coverage goes on rising.",
-        kinds=(rates, *structure, coverage),
+        kinds=(rates, yardstick, *structure, coverage),
     )
 
 
@@ -219,7 +231,7 @@ def _learning() -> Section:
                 title="Entropy",
                 reading="Of the next token, mean over the members of a side. A fall to 0 is a member that always says "
                 "the same.",
-                measure=lambda run: measures.metric(run, *(f"{side.value}/entropy" for side in Side)),
+                measure=partial(measures.metric, names=tuple(f"{side.value}/entropy" for side in Side)),
                 draw=partial(curves.lines, y="entropy", unit="nats a token"),
             ),
             Kind(
@@ -228,6 +240,14 @@ def _learning() -> Section:
                 reading="Proposals that are problems, and attempts that can be read.",
                 measure=measures.validity,
                 draw=share,
+            ),
+            Kind(
+                key="worked",
+                title="Answers that are worked out",
+                reading="Of the attempts, those that write anything before the answer itself.",
+                measure=partial(measures.metric, names=("student/worked",)),
+                draw=share,
+                optional=True,
             ),
             Kind(
                 key="cost",

@@ -110,7 +110,7 @@ def validity(run: RunTables) -> Numbers:
     return _wide(None, {"proposals": _by_step(valid, "share"), "attempts": _by_step(readable, "readable")})
 
 
-def metric(run: RunTables, *names: str) -> Numbers:
+def metric(run: RunTables, names: Sequence[str]) -> Numbers:
     """Return by step metrics of `metrics.jsonl` by name; steps that have none of them are left out."""
     found = {name: {line["step"]: line[name] for line in run.metrics if _is_number(line.get(name))} for name in names}
     return _wide(None, {name: values for name, values in found.items() if values})

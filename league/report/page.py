@@ -7,6 +7,7 @@ that cannot leave its place; a content security policy forbids the page every ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,13 @@ def build(paths: Sequence[Path], *, problems: int = PROBLEMS) -> str:
     last_step = max(run.last_step for run in runs)
     plots: dict[str, list[Mapping[str, Any]]] = {}
     told: dict[str, list[str]] = {}
-    parts = sections(last_step)
-    for kind in (kind for section in parts for kind in section.kinds):
-        plots[kind.key], told[kind.key] = _plots(kind, runs)
+    parts = []
+    for section in sections(last_step):
+        measured = {kind: [kind.measure(run) for run in runs] for kind in section.kinds}
+        kept = [kind for kind, numbers in measured.items() if not kind.optional or any(map(_has_rows, numbers))]
+        parts.append(replace(section, kinds=tuple(kept)))
+        for kind in kept:
+            plots[kind.key], told[kind.key] = _plots(kind, runs, measured[kind])
     lists = [_problems(run, problems, MAX_BYTES // len(runs)) for run in runs]
     data = {
         "runs": [run.name for run in runs],
@@ -57,21 +62,26 @@ def build(paths: Sequence[Path], *, problems: int = PROBLEMS) -> str:
     return _render(runs, parts, told, lists, data)
 
 
-def _plots(kind: Kind, runs: Sequence[RunTables]) -> tuple[list[Mapping[str, Any]], list[str]]:
+def _has_rows(numbers: Numbers) -> bool:
+    return any(map(len, numbers.values()))
+
+
+def _plots(
+    kind: Kind, runs: Sequence[RunTables], everyone: Sequence[Numbers]
+) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Return each run's plot of a kind with the numbers behind it, and what those who do not see it are told."""
-    everyone = [kind.measure(run) for run in runs]
     drawn: list[Mapping[str, Any]] = [{**kind.draw(numbers, everyone), "numbers": numbers} for numbers in everyone]
     return drawn, [alternative(kind, numbers, run.name) for numbers, run in zip(everyone, runs, strict=True)]
 
 
 def _problems(run: RunTables, limit: int, max_bytes: int) -> Shown:
-    few = chosen(run.problems, limit)
+    few = chosen(run.proposals, limit)
     attempts = read_attempts(run.path, few["proposal_id"].to_pylist())
-    return shown(few, attempts, total=run.problems.num_rows, max_bytes=max_bytes)
+    return shown(few, attempts, total=run.proposals.num_rows, max_bytes=max_bytes)
 
 
 def _metrics(runs: Sequence[RunTables]) -> Mapping[str, Sequence[Numbers]]:
-    return {name: [metric(run, name) for run in runs] for name in metric_names(runs)[:_METRICS]}
+    return {name: [metric(run, (name,)) for run in runs] for name in metric_names(runs)[:_METRICS]}
 
 
 def _render(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
@@ -31,6 +32,7 @@ from league.types import Row, Side
 PROBLEM_COLUMNS = (
     "proposal_id",
     "step",
+    "match_id",
     "task",
     "teacher_id",
     "program",
@@ -50,7 +52,7 @@ PROBLEM_COLUMNS = (
 MATCH_COLUMNS = ("match_id", "step", "kind", "teacher_id", "student_id", "observed", "n_problems")
 RATING_COLUMNS = ("step", "member_id", "mu", "sigma", "event")
 LINEAGE_COLUMNS = ("child_id", "step", "slot", "parents", "operator", "parameters")
-ROLLOUT_COLUMNS = ("step", "role", "member_id", "task", "reward", "verdict")
+ROLLOUT_COLUMNS = ("step", "match_id", "role", "member_id", "task", "reward", "verdict")
 ATTEMPT_COLUMNS = ("group_id", "role", "seat", "member_id", "verdict", "reward", "completion")
 
 
@@ -62,10 +64,12 @@ class RunTables:
     config: Mapping[str, Any]
     """Of `config.yaml`; empty where it cannot be read as settings."""
     versions: Mapping[str, Any]
+    proposals: pa.Table
+    """With `PROBLEM_COLUMNS`: all problems of the run, valid or not."""
     problems: pa.Table
-    """With `PROBLEM_COLUMNS`."""
+    """Those of matches among the living, as metrics are of them alone."""
     rollouts: pa.Table
-    """With `ROLLOUT_COLUMNS`."""
+    """With `ROLLOUT_COLUMNS`, likewise."""
     matches: pa.Table
     ratings: pa.Table
     lineage: Sequence[Row]
@@ -95,13 +99,16 @@ def read_run(run: Path) -> RunTables:
         StorageError: No run folder, or one that is damaged.
     """
     steps = committed_steps(run)
+    matches = read_table(run, "matches", MATCH_COLUMNS)
+    proposals = read_table(run, "problems", PROBLEM_COLUMNS)
     return RunTables(
         path=run,
         config=_settings(run),
         versions=read_object(run / VERSIONS),
-        problems=read_table(run, "problems", PROBLEM_COLUMNS),
-        rollouts=read_table(run, "rollouts", ROLLOUT_COLUMNS),
-        matches=read_table(run, "matches", MATCH_COLUMNS),
+        proposals=proposals,
+        problems=_among_the_living(proposals, matches),
+        rollouts=_among_the_living(read_table(run, "rollouts", ROLLOUT_COLUMNS), matches),
+        matches=matches,
         ratings=read_table(run, "ratings", RATING_COLUMNS),
         lineage=cast(list[Row], read_table(run, "lineage", LINEAGE_COLUMNS).to_pylist()),
         metrics=read_metrics(run),
@@ -123,6 +130,12 @@ def read_attempts(run: Path, proposals: Collection[str]) -> list[Row]:
             if path.is_file():
                 rows += pq.read_table(path, columns=list(ATTEMPT_COLUMNS), filters=wanted).to_pylist()
     return rows
+
+
+def _among_the_living(rows: pa.Table, matches: pa.Table) -> pa.Table:
+    """Leave out matches against past members and cross tables."""
+    living = matches.filter(pc.is_in(matches["kind"], pa.array(["train", "self_play"])))["match_id"]
+    return rows.filter(pc.is_in(rows["match_id"], living.combine_chunks()))
 
 
 def _settings(run: Path) -> Mapping[str, Any]:

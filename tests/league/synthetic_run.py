@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ def write_run(
     program: str = PROGRAM,
     text: str = "<answer>\n{number}",
     evolve_every: int = 2,
+    kinds: tuple[str, ...] = ("train",),
+    extra: Mapping[str, float] | None = None,
 ) -> Path:
     """Write a run folder and return its path.
 
@@ -36,6 +39,8 @@ def write_run(
         program: Of every proposal; `{number}` is another one in each.
         text: Of every completion, likewise.
         evolve_every: Steps between two births a side.
+        kinds: Of the matches, in turn.
+        extra: Metrics beside the two entropies.
     """
     rng = np.random.default_rng(0)
     settings = SETTINGS.format(teachers=members, students=members)
@@ -54,12 +59,14 @@ def write_run(
         if step % evolve_every == 0:
             for side, names in alive.items():
                 _evolve(tables, rng, side, names, step, born)
+        for place, row in enumerate(tables["matches"]):
+            row["kind"] = kinds[place % len(kinds)]
         for rows in tables.values():
             for row in rows:
                 row["step"] = step
         metrics = {"teacher/entropy": float(rng.random()), "student/entropy": float(rng.random())}
         seconds = {"propose": float(rng.random()), "solve": 1.0}
-        folder.commit(step, tables, {**metrics, "seconds": seconds})
+        folder.commit(step, tables, {**metrics, **(extra or {}), "seconds": seconds})
     folder.close()
     return path
 

@@ -17,33 +17,33 @@ from league.report.source import read_attempts, read_run
 
 def test_problems_are_spread_evenly_and_come_with_their_attempts(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", steps=4, members=2, proposals=6, attempts=2))
-    few = chosen(run.problems, 12)
+    few = chosen(run.proposals, 12)
     assert few.num_rows == 12
     assert few["step"].to_pylist()[0] == 1
     assert few["step"].to_pylist()[-1] == 4
     assert {few["step"].to_pylist().count(step) for step in range(1, 5)} == {3}
-    found = shown(few, read_attempts(run.path, few["proposal_id"].to_pylist()), total=run.problems.num_rows)
+    found = shown(few, read_attempts(run.path, few["proposal_id"].to_pylist()), total=run.proposals.num_rows)
     assert found.total == 48
     for entry, row in zip(found.rows, few.to_pylist(), strict=True):
         assert (entry["program"], entry["rate"]) == (row["program"], row["solve_rate"])
         assert len(entry["attempts"]) == (2 if row["valid"] else 0)
         solved = [attempt[1] for attempt in entry["attempts"]].count("ok")
         assert not row["valid"] or solved / 2 == row["solve_rate"]
-    assert chosen(run.problems, 100).equals(run.problems)
-    assert chosen(run.problems, 0).num_rows == 0
+    assert chosen(run.proposals, 100).equals(run.proposals)
+    assert chosen(run.proposals, 0).num_rows == 0
     with pytest.raises(ValueError, match="`limit` must be at least 0, got -1"):
-        chosen(run.problems, -1)
+        chosen(run.proposals, -1)
 
 
 def test_what_would_take_too_much_room_is_thinned_evenly(tmp_path: Path) -> None:
     hostile = "def f(x):\n    return '" + "<" * 5000 + "'"
     run = read_run(write_run(tmp_path / "run", steps=3, members=2, program=hostile))
-    attempts = read_attempts(run.path, run.problems["proposal_id"].to_pylist())
-    found = shown(run.problems, attempts, total=run.problems.num_rows, max_bytes=200_000)
-    assert 1 < len(found.rows) < run.problems.num_rows
+    attempts = read_attempts(run.path, run.proposals["proposal_id"].to_pylist())
+    found = shown(run.proposals, attempts, total=run.proposals.num_rows, max_bytes=200_000)
+    assert 1 < len(found.rows) < run.proposals.num_rows
     assert sum(len(embedded(row).encode()) + 1 for row in found.rows) <= 200_000
     assert {row["step"] for row in found.rows} == {1, 2, 3}
-    assert shown(run.problems, attempts, total=1, max_bytes=0).rows == []
+    assert shown(run.proposals, attempts, total=1, max_bytes=0).rows == []
 
 
 @given(st.text(st.characters(), max_size=60), st.integers(1, 40))

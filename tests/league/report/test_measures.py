@@ -108,7 +108,7 @@ def test_rewards_and_validity(run: RunTables) -> None:
 
 def test_metrics_and_seconds_are_those_of_the_lines(run: RunTables) -> None:
     lines = [line for line in read_metrics(run.path) if line["step"]]
-    assert measures.metric(run, "teacher/entropy", "teacher/none") == {
+    assert measures.metric(run, ("teacher/entropy", "teacher/none")) == {
         "step": [line["step"] for line in lines],
         "teacher/entropy": [line["teacher/entropy"] for line in lines],
     }

@@ -115,9 +115,27 @@ def test_several_runs_have_the_same_axes(tmp_path: Path, run: Path) -> None:
     assert len(data["problems"]) == 2
 
 
+def test_what_only_some_runs_measure_is_shown_where_it_is(tmp_path: Path, run: Path) -> None:
+    measured = write_run(tmp_path / "second", steps=2, members=1, extra={"base/solve_rate": 0.25})
+    assert "yardstick" not in data_of(build([run]))["plots"]
+    without, drawn = data_of(build([run, measured]))["plots"]["yardstick"]
+    assert without["data"] == []
+    assert [one["y"] for one in drawn["data"]] == [[0.25, 0.25]]
+
+
+def test_matches_against_the_past_and_cross_tables_count_in_no_curve_but_are_listed(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", steps=2, members=2, kinds=("train", "frozen"))
+    data = data_of(build([run]))
+    valid = [row for row in read_rows(run, "problems") if row["valid"]]
+    trained = {row["match_id"] for row in read_rows(run, "matches") if row["kind"] == "train"}
+    again = statistics.fmean(row["solve_rate"] for row in valid if row["match_id"] in trained and row["step"] == 1)
+    assert data["plots"]["solve-rate"][0]["numbers"]["all"][0] == pytest.approx(again)
+    assert len(data["problems"][0]) == len(read_rows(run, "problems"))
+
+
 def test_a_run_that_has_just_begun_has_a_report(tmp_path: Path) -> None:
     data = data_of(build([write_run(tmp_path / "run", steps=0)]))
-    keys = [kind.key for section in sections(0) for kind in section.kinds]
+    keys = [kind.key for section in sections(0) for kind in section.kinds if not kind.optional]
     assert list(data["plots"]) == keys
     assert data["problems"] == [[]]
     assert data["plots"]["solve-rate"][0]["data"] == []
