@@ -41,8 +41,12 @@ MAX_PAYLOAD: Final = 64 * 1024
 MAX_NAME: Final = 80
 """Longest type name, in bytes."""
 
-HELLO: Final = struct.Struct(">QBBII")
-"""Memory a child may gain, namespaces and library wanted, index of the zygote, length of the filter that follows."""
+BARE, LIBRARY, NUMPY = range(3)
+"""What a zygote loads before it forks: the language alone, the standard library, and numpy with `harness` on top."""
+
+HELLO: Final = struct.Struct(">QBBIII")
+"""Memory a child may gain, namespaces wanted, what to load, index of the zygote, lengths of what follows: the filter,
+and the folder of numpy."""
 JOB: Final = struct.Struct(">QIIddB")
 """Job id, length of the body, frames expected, CPU and wall seconds for each frame, whether it is tight."""
 REPLY: Final = struct.Struct(">QBiQI")

@@ -201,5 +201,14 @@ def require_platform() -> None:
     """
     if sys.platform != "linux" or kernel.machine() not in kernel.MACHINES:
         raise OSError(1, f"expected Linux on one of {sorted(kernel.MACHINES)}, got {sys.platform} {kernel.machine()}")
+    require_one_thread()
+
+
+def require_one_thread() -> None:
+    """Check that no library has started a thread: a fork would not have it, and might wait for it for ever.
+
+    Raises:
+        OSError: One has.
+    """
     if (threads := thread_count()) != 1:
         raise OSError(1, f"expected a zygote with one thread, got {threads}")

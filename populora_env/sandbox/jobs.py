@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from populora_env.sandbox import frames
+from populora_env.sandbox.kinds import Flavour
 from populora_env.sandbox.streams import End, Frame, read_stream
 from populora_env.types import Status
 
@@ -39,6 +40,10 @@ class Job:
     """Index of the zygote that must run it; None: any."""
     shares: Hashable = None
     """Jobs with the same value may run in one child, one after the other; None: alone."""
+    numpy: bool = False
+    """Whether it runs where numpy and the harness of benchmarks are loaded."""
+    ends_at_death: bool = False
+    """Whether the inputs after one on which the child died are left alone: one failure says all."""
     last_first: bool = False
     """Whether those that share a child run in the reverse of the order in which they came."""
 
@@ -48,13 +53,15 @@ class Job:
         return self.cpu_s, self.wall_s, self.tight, self.last_first
 
     @property
-    def library(self) -> bool:
-        """Whether it needs a zygote with the standard library.
+    def flavour(self) -> Flavour:
+        """What the zygote that runs it must have loaded.
 
         Without the word no program imports; the machinery of classes may import by itself. The text alone decides, so
         that a program always runs in the same kind of zygote.
         """
-        return "import" in self.program or "class" in self.program
+        if self.numpy:
+            return Flavour.NUMPY
+        return Flavour.LIBRARY if "import" in self.program or "class" in self.program else Flavour.BARE
 
     @property
     def n_frames(self) -> int:
@@ -62,7 +69,9 @@ class Job:
         return len(self.inputs) * self.calls
 
     def after(self, outcome: Outcome) -> Job | None:
-        """Return the job of the inputs that come after the one on which the child died, None if there are none."""
+        """Return the job of the inputs to run after the one on which the child died, None if there are none."""
+        if self.ends_at_death:
+            return None
         rest = self.inputs[-(-outcome.done // self.calls) :]
         return dataclasses.replace(self, inputs=rest) if rest else None
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
+
+from populora_env.sandbox import frames
 
 HASH_SEEDS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 """PYTHONHASHSEED values; the first two are always at work, the others start when a job asks for them."""
@@ -16,13 +19,23 @@ PLAIN_MALLOC: Final = frozenset(HASH_SEEDS[4:])
 """Hash seeds of the zygotes that do without Python's own allocator."""
 
 
+class Flavour(IntEnum):
+    """What a zygote has loaded."""
+
+    BARE = frames.BARE
+    """The language alone: for programs that import nothing."""
+    LIBRARY = frames.LIBRARY
+    """The standard library, for programs that import."""
+    NUMPY = frames.NUMPY
+    """The standard library, numpy, and the harness of benchmarks (`harness`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What a zygote is for."""
 
     hash_seed: int
-    library: bool
-    """Whether it has the standard library loaded, for programs that import."""
+    flavour: Flavour
 
     @property
     def general(self) -> bool:
@@ -39,19 +52,19 @@ class Wanted:
         """Whether something may be missing that was not before."""
         self._general = general
         self._counts: Counter[Kind] = Counter()
-        self._asked: set[tuple[bool, int | None]] = set()
+        self._asked: set[tuple[Flavour, int | None]] = set()
 
-    def add(self, *, library: bool, hash_seed: int | None = None) -> None:
+    def add(self, flavour: Flavour, *, hash_seed: int | None = None) -> None:
         """Note that zygotes of some kind are needed; no seed means those of the first two."""
-        if (library, hash_seed) in self._asked:
+        if (flavour, hash_seed) in self._asked:
             return
-        self._asked.add((library, hash_seed))
-        if hash_seed is None or Kind(hash_seed, library).general:
+        self._asked.add((flavour, hash_seed))
+        if hash_seed is None or Kind(hash_seed, flavour).general:
             seeds = Counter(HASH_SEEDS[number % 2] for number in range(self._general))
         else:
             seeds = Counter({hash_seed: 1})
         for seed, count in seeds.items():
-            kind = Kind(seed, library)
+            kind = Kind(seed, flavour)
             if self._counts[kind] < count:
                 self._counts[kind] = count
                 self.changed = True

@@ -21,7 +21,7 @@ from populora_env.sandbox.batch import Batch
 from populora_env.sandbox.canaries import canaries, canary_job, require_stopped
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import FaultError, Job, Outcome, outcomes_of
-from populora_env.sandbox.kinds import PLAIN_MALLOC, Kind, Wanted
+from populora_env.sandbox.kinds import PLAIN_MALLOC, Flavour, Kind, Wanted
 from populora_env.sandbox.queues import (
     Launch,
     Load,
@@ -73,7 +73,7 @@ class Pool:
         _POOLS.add(self)
         try:
             with self._changed:
-                self._wanted.add(library=False)
+                self._wanted.add(Flavour.BARE)
                 self._complete()
         except BaseException:
             self.close()
@@ -129,7 +129,7 @@ class Pool:
                 self._queues.append(queue)
             queue.add(Ticket(key, job, queue), place_of(job))
             if job.zygote is None:
-                self._wanted.add(library=job.library, hash_seed=job.hash_seed)
+                self._wanted.add(job.flavour, hash_seed=job.hash_seed)
             if self._driven:
                 self._ring()
 

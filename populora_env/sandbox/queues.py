@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Again, Job, Outcome
-from populora_env.sandbox.kinds import Kind
+from populora_env.sandbox.kinds import Flavour, Kind
 
 _ATTEMPTS = 2
 MOST_SHARED: Final = 64
@@ -37,23 +37,23 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job may run: in one zygote, in those of a kind, or in all that have the library or have not."""
+    """Where a job may run: in one zygote, in those of a kind, or in all of a flavour."""
 
     zygote: int | None = None
     hash_seed: int | None = None
-    library: bool = False
+    flavour: Flavour = Flavour.BARE
 
 
 def place_of(job: Job) -> Place:
     """Return where a job may run."""
-    return Place(zygote=job.zygote) if job.zygote is not None else Place(None, job.hash_seed, job.library)
+    return Place(zygote=job.zygote) if job.zygote is not None else Place(None, job.hash_seed, job.flavour)
 
 
 def places_served(launch: Launch) -> tuple[Place, ...]:
     """Return what a zygote serves, the most particular first."""
     kind = launch.kind
-    own = Place(launch.index), Place(None, kind.hash_seed, kind.library)
-    return (*own, Place(None, None, kind.library)) if kind.general else own
+    own = Place(launch.index), Place(None, kind.hash_seed, kind.flavour)
+    return (*own, Place(None, None, kind.flavour)) if kind.general else own
 
 
 @dataclass(slots=True, eq=False)

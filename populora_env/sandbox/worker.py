@@ -6,6 +6,7 @@ Owns starting and ending a zygote. Owns no scheduling (that is `pool`).
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
 import queue
@@ -25,6 +26,7 @@ from populora_env.encoding import DecodeError, decode
 from populora_env.sandbox import child, frames
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import FaultError, Reply, read_reply
+from populora_env.sandbox.kinds import Flavour
 from populora_env.sandbox.queues import Launch, Load, places_served
 
 _log = logging.getLogger(__name__)
@@ -118,12 +120,13 @@ class Worker:
         except BaseException:
             self.socket.close()
             raise
+        packages = _folder_of_numpy() if launch.kind.flavour is Flavour.NUMPY else b""
         hello = frames.HELLO.pack(
-            launch.memory_bytes, launch.namespaces, launch.kind.library, launch.index, len(launch.bpf)
+            launch.memory_bytes, launch.namespaces, launch.kind.flavour, launch.index, len(launch.bpf), len(packages)
         )
         self.socket.settimeout(_START_TIMEOUT_S)
         try:
-            self.socket.sendall(hello + launch.bpf)
+            self.socket.sendall(hello + launch.bpf + packages)
         except OSError:
             _log.debug("a zygote ended before its hello")
 
@@ -265,6 +268,18 @@ class Worker:
         if self._process.stderr is not None:
             self._process.stderr.close()
         self._process.returncode = 0
+
+
+def _folder_of_numpy() -> bytes:
+    """Return the folder that a zygote must look into to find the numpy that this process would import.
+
+    Raises:
+        ValueError: There is none.
+    """
+    found = importlib.util.find_spec("numpy")
+    if found is None or found.origin is None:
+        raise ValueError("numpy is not installed")
+    return os.fsencode(Path(found.origin).parents[1])
 
 
 def _parts(load: Load) -> list[tuple[str, tuple[bytes, ...], int]]:

@@ -57,6 +57,23 @@ LIBRARY = (
 )
 """Modules that a program may import; all others would need files, which a child cannot open."""
 
+NUMPY = (
+    *(
+        "numpy",
+        "numpy.char",
+        "numpy.fft",
+        "numpy.lib.stride_tricks",
+        "numpy.linalg",
+        "numpy.ma",
+        "numpy.polynomial",
+        "numpy.random",
+    ),
+    "populora_env.sandbox.harness",
+)
+"""What is loaded on top for programs of benchmarks."""
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Variables that keep the libraries under numpy from starting threads, each by its own name."""
+
 
 class NullText(io.TextIOBase):
     """Standard output of a child: takes everything, keeps nothing."""
@@ -86,6 +103,26 @@ def preload(modules: Iterable[str]) -> None:
             __import__(name)
         except ImportError:
             continue
+
+
+def load_numpy(packages: str) -> None:
+    """Import numpy from the folder `packages`, and the harness of benchmarks; nothing here may start a thread.
+
+    Raises:
+        ImportError: One of them is not there.
+        OSError: A thread was started all the same.
+    """
+    from populora_env.sandbox import isolation
+
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
+    sys.path.append(packages)
+    for name in NUMPY:
+        __import__(name)
+    isolation.require_one_thread()
+
+
+def close_library() -> None:
+    """Let nothing more be imported from files, and give programs streams that lead nowhere."""
     sys.path.clear()
     sys.path_importer_cache.clear()
     null = NullText()
@@ -124,14 +161,18 @@ def main(control: int, parent: int) -> None:
     os.dup2(control, _CONTROL_FD, inheritable=False)
     os.close(control)
     hello = frames.read_exactly(_CONTROL_FD, frames.HELLO.size)
-    memory, namespaces, library, index, size = frames.HELLO.unpack(hello)
-    bpf = frames.read_exactly(_CONTROL_FD, size)
+    memory, namespaces, flavour, index, bpf_size, folder_size = frames.HELLO.unpack(hello)
+    bpf = frames.read_exactly(_CONTROL_FD, bpf_size)
+    packages = os.fsdecode(frames.read_exactly(_CONTROL_FD, folder_size))
     layers = isolation.enter_namespaces() if namespaces else {}
     if layers.get("pid_namespace", False):
         isolation.become_first_process()
         parent = isolation.OUTSIDE
     ballast: list[object] = [bytes(_BALLAST_BYTES) for _ in range(index)]
-    preload((*BUILTIN_NEEDS, *LIBRARY) if library else BUILTIN_NEEDS)
+    preload(BUILTIN_NEEDS if flavour == frames.BARE else (*BUILTIN_NEEDS, *LIBRARY))
+    if flavour == frames.NUMPY:
+        load_numpy(packages)
+    close_library()
     space = isolation.address_space()
     layers |= isolation.seal(
         mount_namespace=layers.get("mount_namespace", False), parent=parent, namespaces=bool(namespaces)

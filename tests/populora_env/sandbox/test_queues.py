@@ -6,7 +6,7 @@ from typing import Any
 
 from populora_env.sandbox.errors import SandboxError
 from populora_env.sandbox.jobs import Again, CallResult, Job, Outcome
-from populora_env.sandbox.kinds import Kind
+from populora_env.sandbox.kinds import Flavour, Kind
 from populora_env.sandbox.queues import (
     MOST_SHARED,
     WORTH_A_CHILD,
@@ -41,14 +41,14 @@ def outcome(done: int, total: int = 1) -> Outcome:
 
 
 def launch(hash_seed: int) -> Launch:
-    kind = Kind(hash_seed=hash_seed, library=False)
+    kind = Kind(hash_seed=hash_seed, flavour=Flavour.BARE)
     return Launch(index=5, kind=kind, plain_malloc=False, memory_bytes=1, namespaces=True, bpf=b"")
 
 
 def test_a_zygote_serves_itself_first_then_its_seed_then_everybody() -> None:
     assert places_served(launch(2)) == (Place(5), Place(None, 2), Place())
     assert places_served(launch(3)) == (Place(5), Place(None, 3))
-    assert place_of(job("import re\ndef f(): pass", hash_seed=3)) == Place(None, 3, True)
+    assert place_of(job("import re\ndef f(): pass", hash_seed=3)) == Place(None, 3, Flavour.LIBRARY)
     assert place_of(job(zygote=5, hash_seed=3)) == Place(5)
 
 
