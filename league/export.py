@@ -72,7 +72,7 @@ def export_member(
         raise ValueError(f"`base` must be a hub id (owner/model), got {base!r}")
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise ValueError(f"{str(out)!r} exists already; choose another folder")
-    saved = _find(run, member_id, version)
+    saved = find_weights(run, member_id, version)
     folder = run / ADAPTERS / member_id / str(saved.version)
     weights = (folder / WEIGHTS_FILE).read_bytes()
     if hashlib.sha256(weights).hexdigest() != saved.sha256:
@@ -86,8 +86,13 @@ def export_member(
     return export
 
 
-def _find(run: Path, member_id: str, version: int | None) -> Saved:
-    """Return the asked-for weights of a member."""
+def find_weights(run: Path, member_id: str, version: int | None = None) -> Saved:
+    """Return the asked-for weights of a member; no version is the newest saved.
+
+    Raises:
+        ValueError: There is no such member or version.
+        StorageError: `run` is no run folder, or is damaged.
+    """
     found: dict[int, Saved] = {}
     members: set[str] = set()
     for step in committed_steps(run):

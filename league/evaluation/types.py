@@ -6,7 +6,7 @@ Owns the seam between a benchmark and the runner. Knows no benchmark, no model a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Manner = Literal["chat", "base"]
@@ -71,8 +71,3 @@ class Suite:
     max_new_tokens: int
     canonical: tuple[Answer, ...]
     """Answers that are right by the benchmark's word, at most one a question; none where it has no solutions."""
-
-    def first(self, count: int) -> Suite:
-        """Return the suite of the first `count` questions; the grader still knows all."""
-        canonical = tuple(answer for answer in self.canonical if answer.place < count)
-        return replace(self, questions=self.questions[:count], canonical=canonical)
