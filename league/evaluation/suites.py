@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from league.evaluation import humaneval, maths, mbpp
+from league.evaluation import humaneval, livecodebench, maths, mbpp
 from league.evaluation.types import EvaluationError, Suite
 from populora_env.scoring import ProgramLimits
 from populora_env.verifier import Verifier
@@ -31,6 +31,7 @@ SUITES: Final[Mapping[str, MakeSuite]] = {
     "humaneval+": humaneval.humaneval_plus,
     "mbpp": mbpp.mbpp,
     "mbpp+": mbpp.mbpp_plus,
+    "livecodebench": livecodebench.livecodebench,
     **{name: maths.maths(name) for name in maths.SETS},
 }
 
