@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -70,7 +71,7 @@ def mutant(source: str, rng: np.random.Generator) -> str | None:
     return ast.unparse(tree)
 
 
-def measure(suite: Suite, sources: Sequence[str], samples: int) -> dict[str, float]:
+def measure(suite: Suite, sources: Sequence[str], samples: int) -> dict[str, Any]:
     """Return seconds for all samples of all problems, and the share that passed."""
     rng = np.random.default_rng(0)
     answers = []
@@ -139,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Verifier(VerifierConfig(memory_bytes=_MEMORY)) as verifier:
         suite = humaneval_plus(given.data, verifier, ProgramLimits(), given.limit)
         figures = compare(suite, rows, sources) if given.evalplus else measure(suite, sources, given.samples)
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    figures["cpu_seconds"] = sum(usage.ru_utime + usage.ru_stime for usage in spent)
     sys.stdout.write(json.dumps(figures) + "\n")
     return 0
 
