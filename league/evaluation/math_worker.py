@@ -13,6 +13,7 @@ import resource
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
 CANNOT = "no math-verify"
 """The first line where it is not installed; else `READY`."""
@@ -45,11 +46,11 @@ def main(memory_bytes: int) -> None:
         answers = _answers()
         answers.same_expression(r"\frac{1}{2}+x", "x + 0.5")
     except ImportError:
-        print(CANNOT, file=replies, flush=True)
+        _say(replies, CANNOT)
         return
     limit(memory_bytes)
     sys.setrecursionlimit(2000)
-    print(READY, file=replies, flush=True)
+    _say(replies, READY)
     for line in sys.stdin:
         asked = json.loads(line)
         try:
@@ -60,7 +61,12 @@ def main(memory_bytes: int) -> None:
         except Exception as error:
             # The boundary of hostile text: whatever a parser of three libraries raises at it is the answer's fault.
             reply = {"right": False, "detail": f"error({type(error).__name__})"}
-        print(json.dumps(reply), file=replies, flush=True)
+        _say(replies, json.dumps(reply))
+
+
+def _say(replies: TextIO, line: str) -> None:
+    replies.write(f"{line}\n")
+    replies.flush()
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_contents import contents
 from safetensors.torch import load_file
 
 from league.run import main
-from league.schemas import SCHEMAS, TIME_COLUMNS
-from league.storage import committed_steps, read_table
 
 cluster_utils = pytest.importorskip("ray.cluster_utils", reason="ray is not installed: pip install '.[ray]'")
 pytestmark = pytest.mark.slow
@@ -41,23 +40,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counts = load_file(out / "state" / "step=6" / "optimiser.safetensors")["counts"]
     assert (counts > 0).sum() >= 2, "without learning the comparison would be worth little"
     return out
-
-
-def contents(run: Path) -> dict[str, Any]:
-    """Return all of a run but its settings and measured times."""
-    tables = {
-        name: read_table(run, name).drop_columns(
-            [column for column in ("run_id", *TIME_COLUMNS) if column in SCHEMAS[name].names]
-        )
-        for name in SCHEMAS
-    }
-    files = {
-        str(path.relative_to(run)): path.read_bytes()
-        for folder in ("adapters", "state")
-        for path in (run / folder).rglob("*")
-        if path.is_file()
-    }
-    return {**tables, **files, "steps": committed_steps(run)}
 
 
 def marked(mark: str, title: str = "") -> list[int]:
