@@ -99,6 +99,8 @@ def _check_canonical(suites: Sequence[Suite], *, as_json: bool) -> int:
     """Grade the canonical solutions; 0 if all are right."""
     found = {}
     for suite in suites:
+        if not suite.canonical:
+            raise ValueError(f"suite {suite.name} has no solutions of its own to grade")
         grades = suite.grader.grade(suite.canonical)
         wrong = {
             suite.questions[answer.place].question_id: grade.detail
