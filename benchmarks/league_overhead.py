@@ -23,7 +23,7 @@ import json
 import pstats
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -191,9 +191,9 @@ class TimedFolder(RunFolder):
             yield folder
 
     @contextmanager
-    def state(self, step: int) -> Iterator[Path]:
+    def state(self, step: int, needs: Iterable[str] = ()) -> Iterator[Path]:
         """Count."""
-        with self.clock.away("save"), super().state(step) as folder:
+        with self.clock.away("save"), super().state(step, needs) as folder:
             yield folder
 
 
