@@ -32,7 +32,10 @@ _WIDTH = 30
 
 
 class LiveView:
-    """A picture of a run in progress; it is drawn anew several times a second, by another thread than the run's."""
+    """A picture of a run in progress; it is drawn anew several times a second, by another thread than the run's.
+
+    What changes is copied or read once before it is walked through.
+    """
 
     def __init__(self, steps: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin before the founding of a run of that many steps; `clock` is in seconds."""
@@ -91,7 +94,8 @@ class LiveView:
         grid.add_row("step", self._progress())
         grid.add_row("phase", self._doing())
         if self._curve:
-            grid.add_row("solve rate", f"{sparkline(self._curve)}  {self._curve[-1]:.2f}")
+            curve = list(self._curve)
+            grid.add_row("solve rate", f"{sparkline(curve)}  {curve[-1]:.2f}")
         if self._line:
             grid.add_row("last step", Text(self._line))
         for side in Side:
@@ -102,16 +106,18 @@ class LiveView:
     def _progress(self) -> RenderableType:
         left = ""
         if self._paces and self._step < self._steps:
-            pace = sum(self._paces) / len(self._paces)
+            paces = list(self._paces)
+            pace = sum(paces) / len(paces)
             left = f", about {clock_time(pace * (self._steps - self._step))} left"
         gone = clock_time(self._clock() - self._began)
         bar = ProgressBar(total=max(1, self._steps), completed=self._step, width=_WIDTH)
         return _beside(f"{self._step}/{self._steps}", bar, f"{gone} gone{left}")
 
     def _doing(self) -> RenderableType:
-        if self._phase is None:
+        phase = self._phase  # read once: the run's thread may end it meanwhile
+        if phase is None:
             return Text("waiting" if self._step < self._steps else "done")
-        name, count, unit = self._phase
+        name, count, unit = phase
         told = f"{name} {count:,} {unit}"
         rate = self._rates.get((name, unit))
         if rate is None or not count:
@@ -122,7 +128,7 @@ class LiveView:
         return _beside(told, bar, f"about {share:.0%} at {rate:,.0f} {unit}/s")
 
     def _leaders(self, side: Side) -> str:
-        own = [(rating.mu, name, rating) for name, rating in self._ratings.items() if side_of(name) is side]
+        own = [(rating.mu, name, rating) for name, rating in list(self._ratings.items()) if side_of(name) is side]
         best = sorted(own, reverse=True)[:_LEADERS]
         return ", ".join(f"{name} {rating.mu:.1f} ± {rating.sigma:.1f}" for _, name, rating in best)
 
@@ -145,7 +151,7 @@ def _problem(problem: Row, rollouts: Sequence[Row]) -> RenderableType:
     return Group(Text(), text)
 
 
-def sparkline(values: Sequence[float] | deque[float]) -> str:
+def sparkline(values: Sequence[float]) -> str:
     """Return shares in [0, 1] as a curve of blocks, one a value; what lies outside is drawn at the edge."""
     return "".join(_BLOCKS[round(min(1.0, max(0.0, value)) * (len(_BLOCKS) - 1))] for value in values)
 
