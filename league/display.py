@@ -41,7 +41,8 @@ class Display:
         self._steps = steps
         self._view = LiveView(steps)
         self._live: Live | None = None
-        if terminal and not quiet:
+        able = terminal and not self._console.is_dumb_terminal and self._console.encoding.startswith("utf")
+        if able and not quiet:
             self._live = Live(self._view, console=self._console, refresh_per_second=4, redirect_stdout=False)
 
     def __enter__(self) -> Self:

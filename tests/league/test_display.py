@@ -15,6 +15,14 @@ from league.storage import read_rows
 from league.types import StepReport
 
 
+class Terminal(io.StringIO):
+    """Text that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
 def test_a_league_off_a_terminal_prints_a_line_a_step_and_the_run_folder_last(make_league: Any) -> None:
     out = io.StringIO()
     with Display(7, stream=out) as display:
@@ -39,11 +47,6 @@ def test_on_a_terminal_there_is_a_picture_and_births_are_told(
     make_league: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     out = Terminal()
     with Display(7, stream=out) as display:
         league, _ = make_league(watcher=display)
@@ -51,6 +54,15 @@ def test_on_a_terminal_there_is_a_picture_and_births_are_told(
     assert "7/7" in out.getvalue()
     assert "evolution:" in out.getvalue()
     assert "step 1/7" not in out.getvalue()
+
+
+def test_a_terminal_that_cannot_draw_gets_a_line_a_step(make_league: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    out = Terminal()
+    with Display(7, stream=out) as display:
+        league, _ = make_league(watcher=display)
+        league.run()
+    assert sum(line.startswith("step ") for line in out.getvalue().splitlines()) == 7
 
 
 def test_quiet_only_the_last_line_is_printed(make_league: Any) -> None:
