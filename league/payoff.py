@@ -22,8 +22,8 @@ MAX_PROFILES = 1024
 
 _SUPPORT = 1e-6
 """Smallest share of a mixed strategy that counts as played."""
-_PIVOT = 1e-10
-"""Numbers below it count as 0 in the simplex method."""
+_PIVOT, _TIE = 1e-9, 1e-12
+"""Numbers below the first count as 0 in the simplex method, ratios closer than the second as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def filled_in(wins: Matrix, played: Matrix) -> Matrix:
 
 
 def solve_zero_sum(payoff: Matrix) -> Equilibrium:
-    """Return an equilibrium of a zero-sum game by the simplex method with Bland's rule, which cannot turn in circles.
+    """Return an equilibrium of a zero-sum game by the simplex method.
 
     Args:
         payoff: float64 [m, n], finite; what the row player gets of the column player.
@@ -152,6 +152,8 @@ def solve_zero_sum(payoff: Matrix) -> Equilibrium:
 
     With the payoffs raised to be positive, the linear program max sum(y), A y <= 1, y >= 0 has value 1 / v; y v is the
     column player's strategy and the dual's solution times v the row player's. Source: von Neumann; Dantzig 1951.
+    Numbers stay sound by Dantzig's rule and, among equal rows, the largest pivot; should that turn in circles, Bland's
+    rule takes over, which cannot.
     """
     if payoff.ndim != 2 or not payoff.size or not np.isfinite(payoff).all():
         raise ValueError(f"`payoff` must be a finite matrix that is not empty, got shape {payoff.shape}")
@@ -161,17 +163,22 @@ def solve_zero_sum(payoff: Matrix) -> Equilibrium:
     tableau[:m, :n], tableau[:m, n : n + m], tableau[:m, -1] = payoff + lift, np.eye(m), 1.0
     tableau[m, :n] = -1.0
     basis = np.arange(n, n + m)
+    pivots = 0
     while len(entering := np.flatnonzero(tableau[m, :-1] < -_PIVOT)):
-        column = tableau[:m, entering[0]]
+        pivots += 1
+        dantzig = pivots < 20 * (m + n)
+        chosen = entering[np.argmin(tableau[m, entering])] if dantzig else entering[0]
+        column = tableau[:m, chosen]
         able = np.flatnonzero(column > _PIVOT)
         ratios = tableau[able, -1] / column[able]
-        best = able[ratios <= ratios.min() + _PIVOT]
-        pivot = best[np.argmin(basis[best])]
-        tableau[pivot] /= tableau[pivot, entering[0]]
-        for line in range(m + 1):
-            if line != pivot:
-                tableau[line] -= tableau[line, entering[0]] * tableau[pivot]
-        basis[pivot] = entering[0]
+        best = able[ratios <= ratios.min() + _TIE]
+        pivot = best[np.argmax(column[best])] if dantzig else best[np.argmin(basis[best])]
+        tableau[pivot] /= tableau[pivot, chosen]
+        others = tableau[:, chosen].copy()
+        others[pivot] = 0.0
+        tableau -= others[:, None] * tableau[pivot]
+        tableau[:m, -1] = np.maximum(tableau[:m, -1], 0.0)
+        basis[pivot] = chosen
     solution = np.zeros(n + m)
     solution[basis] = tableau[:m, -1]
     row, column = np.maximum(tableau[m, n : n + m], 0.0), np.maximum(solution[:n], 0.0)

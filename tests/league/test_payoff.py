@@ -51,6 +51,16 @@ def test_chance_alone_makes_about_the_share_that_is_told_beside_it() -> None:
     assert 0.5 < rest / noise < 1.5
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("sharpness", [5.0, 20.0, 100.0])
+def test_tables_of_many_strategies_that_are_nearly_alike_are_solved(seed: int, sharpness: float) -> None:
+    rng = np.random.default_rng(seed)
+    rows, columns = np.exp(rng.normal(size=(2, 60, 3)) * sharpness)
+    game = (rows / rows.sum(axis=1, keepdims=True)) @ PAYOFF @ (columns / columns.sum(axis=1, keepdims=True)).T
+    solution = solve_zero_sum(game)
+    assert np.max(game @ solution.column) - np.min(solution.row @ game) < 1e-5
+
+
 def test_what_cannot_be_told_is_left_out() -> None:
     assert payoff_metrics([], TEACHERS, STUDENTS) == {}
     line = meetings(CIRCLE, 10)[:5]
