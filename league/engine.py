@@ -26,6 +26,7 @@ from league.types import (
     Match,
     MatchResult,
     Member,
+    Opponents,
     Play,
     Rating,
     Recorder,
@@ -42,14 +43,17 @@ STANDING_FILE = "league.json"
 class League:
     """A league in progress."""
 
-    def __init__(self, rules: Rules, arena: Arena, recorder: Recorder, watcher: Watcher) -> None:
-        """Prepare a league; nothing happens before `run`."""
+    def __init__(
+        self, rules: Rules, arena: Arena, recorder: Recorder, watcher: Watcher, opponents: Opponents | None = None
+    ) -> None:
+        """Prepare a league; nothing happens before `run`. None draws past opponents by the rules."""
         self.rules = rules
         self.members: list[Member] = []
         self.ratings: dict[str, Rating] = {}
         self._arena = arena
         self._recorder = recorder
         self._watcher = watcher
+        self._opponents = opponents
         self._next_match = 0
         self._last_step = 0
         self._used: list[str] = []
@@ -165,6 +169,9 @@ class League:
             scheme=self.rules.matchmaking,
             exploration=self.rules.exploration,
         )
+        if self._opponents is not None:
+            first = self._next_match + len(matches)
+            return matches + self._opponents.matches(self.members, self.ratings, step=step, first_match_id=first)
         frozen = past_matches(
             self.members,
             self._hall,

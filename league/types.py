@@ -140,6 +140,19 @@ class StepReport:
     """The rows that were committed, by table name, without `run_id`."""
 
 
+class Opponents(Protocol):
+    """Chooses past members for the present ones, in the place of the rules' hall of fame."""
+
+    def matches(
+        self, members: Sequence[Member], ratings: Mapping[str, Rating], *, step: int, first_match_id: int
+    ) -> tuple[Match, ...]:
+        """Return one step's `frozen` matches of the present members, whose ids count up from `first_match_id`.
+
+        The arena must hold the frozen members: `Arena.recall` is not called.
+        """
+        ...
+
+
 class Recorder(Protocol):
     """Where a league is kept; `league.storage.RunFolder` is one."""
 
