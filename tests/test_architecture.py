@@ -19,6 +19,7 @@ FORBIDDEN = {
     "league": set(),
 }
 ONLY_IN = {
+    "pyspiel": {f"league/classic/{name}.py" for name in ("games", "references", "tree")},
     "trueskill": {"league/ratings.py"},
     "openskill": {"league/ratings.py"},
     "peft": {"populora_agents/peft_trainer.py"},

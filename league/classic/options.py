@@ -1,0 +1,163 @@
+"""The settings of `python -m league.classic`, and what goes with each game.
+
+Owns values and their ranges. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from league.options import at_least
+
+GameChoice = Literal["rps", "kuhn", "leduc", "tictactoe", "connect_four"]
+"""Games by the names of the command line."""
+
+OpponentScheme = Literal["pfsp", "uniform", "latest", "psro"]
+"""Whom members learn against; see docs/classic.md."""
+
+SCHEMES: tuple[OpponentScheme, ...] = ("pfsp", "uniform", "latest", "psro")
+
+_HINT = "(default: the game's)"
+GameInt = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint=_HINT)]
+GameFloat = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint=_HINT)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicOptions:
+    """Play the league on a classic game whose answer is known, and compare it with self-play and PSRO."""
+
+    game: GameChoice
+    """Which game; teachers take the first seat, students the second."""
+    opponents: tuple[OpponentScheme, ...] = SCHEMES
+    """Whom members learn against, one league each: even opponents with past members (pfsp, the league's own), anybody
+    with past members (uniform), the present member of the same slot (latest self-play, without evolution), or past
+    members by the equilibrium of their payoff matrix (psro)."""
+    seed: int = 0
+    """Root of all randomness, >= 0."""
+    seeds: int = 1
+    """Leagues of each kind, with seeds from `seed` on, >= 1."""
+    steps: GameInt = None
+    """Steps of a league, >= 1."""
+    teachers: int = 4
+    """Members that play first, >= 1."""
+    students: int = 4
+    """Members that play second, >= 1."""
+    games: GameInt = None
+    """Games a match, >= 1."""
+    past: int = 4
+    """Matches of a present member with past ones a step, >= 0."""
+    freeze_every: GameInt = None
+    """Steps between two freezings of all members as past ones, >= 1."""
+    evolve_every: GameInt = None
+    """Steps between two evolutions, >= 0; 0 never evolves."""
+    measurements: int = 10
+    """How often NashConv is measured, evenly over the steps, >= 1."""
+    learning_rate: GameFloat = None
+    """Of all members, > 0."""
+    entropy: GameFloat = None
+    """What a nat of entropy is worth to a learner, in standard deviations of its gains, >= 0."""
+    passes: int = 2
+    """Updates from the same games, >= 1."""
+    hidden: GameInt = None
+    """Units of each of the base's two hidden layers, >= 1."""
+    lora_rank: int = 8
+    """Of every member, >= 1."""
+    threads: int = 1
+    """Of torch, >= 0; 0 takes all cores."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+    out: Path | None = None
+    """Keep run folders with tables and adapters here, SCHEME-SEED each; must not exist or be empty."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, seed=0, seeds=1, steps=1, teachers=1, students=1, games=1, past=0, freeze_every=1)
+        at_least(self, evolve_every=0, measurements=1, entropy=0, passes=1, hidden=1, lora_rank=1, threads=0)
+        if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
+            raise ValueError(f"`learning_rate` must be finite and above 0, got {self.learning_rate!r}")
+        if not self.opponents or len(set(self.opponents)) < len(self.opponents):
+            raise ValueError(f"`opponents` must name each scheme once at most and one at least, got {self.opponents!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one league, all known."""
+
+    opponents: OpponentScheme
+    """Whom members learn against."""
+    teachers: int
+    students: int
+    steps: int
+    games: int
+    """Games by which a member learns from others of the present in a step, and as many from past ones."""
+    past: int
+    """Matches of a present member with past ones a step, where the scheme has them."""
+    freeze_every: int
+    evolve_every: int
+    learning_rate: float
+    entropy: float
+    passes: int
+    hidden: int
+    lora_rank: int
+    exploration: float = 0.1
+    """Share of a draw by pfsp that is even."""
+    payoff_games: int = 16
+    """Games by which a payoff is estimated where it is not exact."""
+
+    @property
+    def past_matches(self) -> int:
+        """Matches of a present member with past ones a step."""
+        return 0 if self.opponents == "latest" else self.past
+
+    def games_of(self, kind: str) -> int:
+        """Return the games of a match; with every scheme a member learns from twice `games` a step."""
+        if kind == "frozen":
+            total = self.games if self.games_learnt("train") else 2 * self.games
+            return max(1, total // self.past)
+        return 2 * self.games if not self.past_matches else self.games
+
+    def games_learnt(self, kind: str) -> bool:
+        """Return whether matches of that kind teach; psro learns from past members alone."""
+        return kind == "frozen" or self.opponents != "psro" or not self.past_matches
+
+
+_Row = tuple[int, int, int, int, float, float, int]
+
+_GAME_SETTINGS: Mapping[GameChoice, _Row] = {
+    # steps, games, freeze_every, evolve_every, learning_rate, entropy, hidden
+    "rps": (300, 64, 10, 50, 3e-3, 0.05, 32),
+    "kuhn": (300, 128, 10, 50, 3e-3, 0.2, 64),
+    "leduc": (600, 256, 20, 100, 3e-3, 0.1, 64),
+    "tictactoe": (400, 48, 20, 100, 3e-3, 0.05, 128),
+    "connect_four": (200, 32, 20, 50, 3e-3, 0.05, 128),
+}
+_GAME_FIELDS = ("steps", "games", "freeze_every", "evolve_every", "learning_rate", "entropy", "hidden")
+
+
+def settle(options: ClassicOptions, opponents: OpponentScheme) -> Settings:
+    """Return the settings of one league: what was given, and the game's own values for the rest.
+
+    Latest self-play is without evolution: it is what the league is compared with.
+    """
+    values = dict(zip(_GAME_FIELDS, _GAME_SETTINGS[options.game], strict=True))
+    values |= {name: given for name in _GAME_FIELDS if (given := getattr(options, name)) is not None}
+    return Settings(
+        opponents=opponents,
+        teachers=options.teachers,
+        students=options.students,
+        steps=int(values["steps"]),
+        games=int(values["games"]),
+        past=options.past,
+        freeze_every=int(values["freeze_every"]),
+        evolve_every=0 if opponents == "latest" else int(values["evolve_every"]),
+        learning_rate=values["learning_rate"],
+        entropy=values["entropy"],
+        passes=options.passes,
+        hidden=int(values["hidden"]),
+        lora_rank=options.lora_rank,
+    )
