@@ -48,7 +48,7 @@ class ClassicOptions:
     students: int = 4
     """Members that play second, >= 1."""
     games: GameInt = None
-    """Games a match, >= 1."""
+    """Games of a match among the present, >= 1; see docs/classic.md for those with past members."""
     past: int = 4
     """Matches of a present member with past ones a step, >= 0."""
     freeze_every: GameInt = None
@@ -61,11 +61,11 @@ class ClassicOptions:
     """Of all members, > 0."""
     entropy: GameFloat = None
     """What a nat of entropy is worth to a learner, in standard deviations of its gains, >= 0."""
-    passes: int = 2
+    passes: GameInt = None
     """Updates from the same games, >= 1."""
     hidden: GameInt = None
     """Units of each of the base's two hidden layers, >= 1."""
-    lora_rank: int = 8
+    lora_rank: GameInt = None
     """Of every member, >= 1."""
     threads: int = 1
     """Of torch, >= 0; 0 takes all cores."""
@@ -126,17 +126,18 @@ class Settings:
         return kind == "frozen" or self.opponents != "psro" or not self.past_matches
 
 
-_Row = tuple[int, int, int, int, float, float, int]
-
-_GAME_SETTINGS: Mapping[GameChoice, _Row] = {
-    # steps, games, freeze_every, evolve_every, learning_rate, entropy, hidden
-    "rps": (300, 64, 10, 50, 3e-3, 0.05, 32),
-    "kuhn": (300, 128, 10, 50, 3e-3, 0.2, 64),
-    "leduc": (600, 256, 20, 100, 3e-3, 0.1, 64),
-    "tictactoe": (400, 48, 20, 100, 3e-3, 0.05, 128),
-    "connect_four": (200, 32, 20, 50, 3e-3, 0.05, 128),
+_GAME_FIELDS = (
+    *("steps", "games", "freeze_every", "evolve_every", "passes", "hidden", "lora_rank"),
+    *("learning_rate", "entropy"),
+)
+_GAME_SETTINGS: Mapping[GameChoice, tuple[int, int, int, int, int, int, int, float, float]] = {
+    "rps": (300, 64, 10, 50, 2, 32, 8, 3e-3, 0.05),
+    "kuhn": (300, 128, 10, 50, 2, 64, 8, 3e-3, 0.2),
+    "leduc": (600, 256, 20, 100, 2, 64, 8, 3e-3, 0.1),
+    "tictactoe": (600, 96, 20, 100, 8, 128, 16, 3e-3, 0.1),
+    "connect_four": (200, 32, 20, 50, 8, 128, 16, 3e-3, 0.1),
 }
-_GAME_FIELDS = ("steps", "games", "freeze_every", "evolve_every", "learning_rate", "entropy", "hidden")
+"""In the order of `_GAME_FIELDS`."""
 
 
 def settle(options: ClassicOptions, opponents: OpponentScheme) -> Settings:
@@ -157,7 +158,7 @@ def settle(options: ClassicOptions, opponents: OpponentScheme) -> Settings:
         evolve_every=0 if opponents == "latest" else int(values["evolve_every"]),
         learning_rate=values["learning_rate"],
         entropy=values["entropy"],
-        passes=options.passes,
+        passes=int(values["passes"]),
         hidden=int(values["hidden"]),
-        lora_rank=options.lora_rank,
+        lora_rank=int(values["lora_rank"]),
     )
