@@ -120,6 +120,10 @@ class DivergedError(FloatingPointError):
         return type(self), (self.members, self._what)
 
 
+class EngineError(RuntimeError):
+    """The engine behind a backend did not start, is gone, or answers for another adapter; one line for the user."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberUpdate:
     """What one update did to one member. None where there was nothing to measure."""
