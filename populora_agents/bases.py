@@ -81,7 +81,7 @@ def load_base(
         BaseError: There is no such base, or it cannot be read.
     """
     name = NANO_VERSIONS[-1] if name == "nano" else name
-    folder = _locate(name) or _fetch(name)
+    folder = locate_base(name)
     _check_folder(name, folder)
     if dtype is None and torch.device(device).type == "cpu":
         dtype = torch.float32
@@ -106,6 +106,16 @@ def weights_sha256(name: str) -> dict[str, str]:
         with path.open("rb") as file:
             found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+def locate_base(name: str) -> Path:
+    """Return the folder of a base, fetched where it is a hub id that the cache lacks.
+
+    Raises:
+        BaseError: There is no such base.
+    """
+    name = NANO_VERSIONS[-1] if name == "nano" else name
+    return _locate(name) or _fetch(name)
 
 
 def _choose(name: str, named: object, chats: bool, parameters: int) -> Preset:

@@ -23,7 +23,7 @@ ONLY_IN = {
     "trueskill": {"league/ratings.py"},
     "openskill": {"league/ratings.py"},
     "peft": {"populora_agents/peft_trainer.py"},
-    "vllm": {"populora_agents/backends/vllm.py", "populora_agents/backends/vllm_server.py"},
+    "vllm": {f"populora_agents/backends/{name}.py" for name in ("vllm", "vllm_sampler", "vllm_server")},
     "seccomp": {"populora_env/sandbox/seccomp_filter.py"},
     "pyseccomp": {"populora_env/sandbox/seccomp_filter.py"},
 }

@@ -22,7 +22,7 @@ from populora_agents.types import AdapterVersion, EngineError, Request
 from populora_env.types import Message
 
 TEXT = "def f(a, b):\n    total = [x * 3 for x in a if x > b]\n    return sorted(total)[:2]\n\nprint(f([4, 1, 7], 2))\n"
-_ROWS, _TOKENS = 8, 8
+_ROWS, _TOKENS = 8, 4
 _TEMPERATURE = 2.0
 """Not 1, so that an engine that draws in its own way is found out."""
 _TIMES = 8.0

@@ -114,9 +114,13 @@ class ServingBackend:
         """Stop the engine, and remove what was written for it."""
         for version in self.loaded:
             self._discard(version)
-        self._engine.close()
-        if self._shelf is not None:
-            self._shelf.close()
+        try:
+            self._engine.close()
+        except EngineError:
+            _LOG.debug("the engine could not be stopped", exc_info=True)
+        finally:
+            if self._shelf is not None:
+                self._shelf.close()
 
     def _groups(self, adapters: Sequence[AdapterVersion | None]) -> list[list[AdapterVersion | None]]:
         """Cut the versions asked for into groups that fit, loaded ones first; the bare base is one of its own.
@@ -139,30 +143,39 @@ class ServingBackend:
         missing = [version for version in wanted if version not in self._loaded]
         for version in self.loaded[: max(0, len(self._loaded) + len(missing) - self._max_slots)]:
             self._drop(version)
-        for version in missing:
-            self._take_in(version)
+        if missing:
+            self._take_in(missing)
 
-    def _take_in(self, version: AdapterVersion) -> None:
+    def _take_in(self, versions: Sequence[AdapterVersion]) -> None:
+        """Load versions and ask all of them the canary's questions, in one batch."""
+        try:
+            for version in versions:
+                self._loaded[version] = self._publish(version)
+                self._engine.load(self._loaded[version])
+            readings = [reading for version in versions for reading in self._canary.readings(version)]
+            answers = self._engine.complete(readings, [self._published(one.request.adapter) for one in readings])
+            each = len(readings) // len(versions)
+            for place, version in enumerate(versions):
+                own = answers[place * each : (place + 1) * each]
+                self._canary.check(version, slot_of(version, self._slots), own)
+        except (EngineError, ValueError):
+            for version in versions:
+                self._discard(version)
+            raise
+
+    def _publish(self, version: AdapterVersion) -> Published:
         if self._stack is None or self._shelf is None:
             raise ValueError(f"the backend does not hold {version}")
-        slot = slot_of(version, self._slots)
         try:
-            published = self._shelf.publish(version, self._stack.adapter(slot))
+            return self._shelf.publish(version, self._stack.adapter(slot_of(version, self._slots)))
         except OSError as error:
             raise EngineError(f"{version} cannot be written for the engine: {error}") from error
-        self._loaded[version] = published
-        try:
-            self._engine.load(published)
-            readings = self._canary.readings(version)
-            self._canary.check(version, slot, self._engine.complete(readings, [published] * len(readings)))
-        except EngineError:
-            self._discard(version)
-            raise
 
     def _discard(self, version: AdapterVersion) -> None:
         """Drop a version after a failure, which is what the caller shall hear of."""
         try:
-            self._drop(version)
+            if version in self._loaded:
+                self._drop(version)
         except EngineError:
             _LOG.debug("%s could not be dropped", version, exc_info=True)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from populora_agents.backends import vllm_worker
+from populora_agents.backends import vllm_sampler_names, vllm_worker
 from populora_agents.backends.reading import Reading, Sampled, SlotTable
 from populora_agents.backends.serving import ServingBackend
 from populora_agents.backends.shelf import Published
@@ -114,8 +114,6 @@ class VllmEngine:
         """Complete the requests in one batch; see `Engine`."""
         from vllm import SamplingParams
 
-        from populora_agents.backends.vllm_sampler import sampling_arguments
-
         params = [
             SamplingParams(
                 temperature=0.0,
@@ -123,7 +121,7 @@ class VllmEngine:
                 logprobs=0,
                 stop=list(reading.request.stop),
                 stop_token_ids=self._eos_ids,
-                extra_args=sampling_arguments(reading.request),
+                extra_args=vllm_sampler_names.sampling_arguments(reading.request),
             )
             for reading in readings
         ]
@@ -158,10 +156,6 @@ class VllmEngine:
 
 def _arguments(base: Base, stack: AdapterStack | None, config: EngineConfig, *, on_gpu: bool) -> dict[str, Any]:
     """Return what `vllm.LLM` is made with."""
-    from populora_agents.backends import vllm_sampler
-
-    fraction = config.memory_fraction or (_GPU_FRACTION if on_gpu else _CPU_FRACTION)
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     dtype = str(base.model.dtype).removeprefix("torch.") if config.dtype == "auto" else config.dtype
     arguments: dict[str, Any] = {
         "model": base.model.name_or_path,
@@ -169,23 +163,14 @@ def _arguments(base: Base, stack: AdapterStack | None, config: EngineConfig, *, 
         "max_model_len": base.context_tokens,
         "tensor_parallel_size": config.tensor_parallel_size,
         "enable_prefix_caching": True,
-        "logprobs_mode": vllm_sampler.LOGPROBS_MODE,
-        "logits_processors": [vllm_sampler.PATH],
+        "logprobs_mode": vllm_sampler_names.LOGPROBS_MODE,
+        "logits_processors": [vllm_sampler_names.PATH],
         "worker_extension_cls": vllm_worker.PATH,
         "enable_sleep_mode": config.sleep,
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
-        # Compiling for a CPU takes longer than it saves in most runs.
-        "enforce_eager": not on_gpu,
+        **device_arguments(config.memory_fraction, on_gpu=on_gpu),
     }
-    if on_gpu:
-        arguments["gpu_memory_utilization"] = fraction
-    else:
-        arguments |= {
-            "kv_cache_memory_bytes": int(fraction * memory_bytes),
-            # On a CPU vLLM (0.32) copies the factors once a token of a prompt: this many copies at a time.
-            "max_num_batched_tokens": _CPU_BATCHED_TOKENS,
-        }
     if stack is not None:
         arguments |= {
             "enable_lora": True,
@@ -194,6 +179,20 @@ def _arguments(base: Base, stack: AdapterStack | None, config: EngineConfig, *, 
             "max_lora_rank": max_lora_rank(stack.config.lora_rank),
         }
     return arguments
+
+
+def device_arguments(memory_fraction: float | None, *, on_gpu: bool) -> dict[str, int | float | bool]:
+    """Return the engine's arguments that depend on where it runs; `memory_fraction` as in `EngineConfig`."""
+    if on_gpu:
+        return {"gpu_memory_utilization": memory_fraction or _GPU_FRACTION}
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "kv_cache_memory_bytes": int((memory_fraction or _CPU_FRACTION) * memory_bytes),
+        # On a CPU vLLM (0.32) copies the factors once a token of a prompt: this many copies at a time.
+        "max_num_batched_tokens": _CPU_BATCHED_TOKENS,
+        # Compiling takes longer than it saves in most runs.
+        "enforce_eager": True,
+    }
 
 
 def max_lora_rank(lora_rank: int) -> int:

@@ -19,8 +19,8 @@ from torch import Tensor
 from vllm.v1.sample.logits_processor import LogitsProcessor
 from vllm.v1.sample.logits_processor.builtin import process_dict_updates
 
+from populora_agents.backends.vllm_sampler_names import SEED, TEMPERATURE, TOP_P
 from populora_agents.sampling import choose_tokens, uniforms
-from populora_agents.types import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.config import VllmConfig
     from vllm.v1.sample.logits_processor import BatchUpdate
-
-PATH = f"{__name__}:SeededDraws"
-"""What vLLM is told to load."""
-LOGPROBS_MODE = "processed_logits"
-
-_SEED, _TEMPERATURE, _TOP_P = "populora_seed", "populora_temperature", "populora_top_p"
-
-
-def sampling_arguments(request: Request) -> dict[str, str | float]:
-    """Return what the engine must be told beside a request (`extra_args`, `vllm_xargs` over HTTP)."""
-    # Text, since JSON's numbers need not hold 64 bits.
-    return {_SEED: str(request.seed), _TEMPERATURE: request.temperature, _TOP_P: request.top_p}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +88,11 @@ def _read(params: SamplingParams, prompt: list[int] | None, sampled: list[int]) 
     """Return how a request draws; None leaves it to vLLM."""
     del prompt
     arguments: Mapping[str, Any] = params.extra_args or {}
-    if _SEED not in arguments:
+    if SEED not in arguments:
         return None
     return _Draws(
-        uniforms(int(arguments[_SEED]), params.max_tokens or 1),
-        float(arguments[_TEMPERATURE]),
-        float(arguments[_TOP_P]),
+        uniforms(int(arguments[SEED]), params.max_tokens or 1),
+        float(arguments[TEMPERATURE]),
+        float(arguments[TOP_P]),
         sampled,
     )

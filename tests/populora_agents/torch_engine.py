@@ -45,7 +45,7 @@ class TorchEngine:
     def drop(self, adapter: Published) -> None:
         """Free the slot."""
         self._live()
-        del self.held[adapter.number]
+        self.held.pop(adapter.number, None)
 
     def complete(self, readings: Sequence[Reading], adapters: Sequence[Published | None]) -> list[Sampled]:
         """Complete with torch, or wrongly."""
