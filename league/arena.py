@@ -306,6 +306,7 @@ def make_arena(
         ValueError: As for `ProgramArena`, or targets that the base lacks, or a rank too large for them.
         SandboxError: Untrusted code cannot be run safely here.
         ExecutorError: The cluster cannot be started or joined.
+        EngineError: The engine that shall complete prompts does not start.
     """
     check_rank(base.model, lora_config(config))
     with ExitStack() as held:

@@ -25,6 +25,7 @@ from league.options import (
     MeasureOptions,
     PlayOptions,
     PresetInt,
+    ServeOptions,
     at_least,
 )
 from league.ratings import RatingConstants, RatingRules
@@ -65,6 +66,8 @@ class RunConfig:
         None
     )
     """Run folder; it must not exist yet, or be empty."""
+    serve: Annotated[ServeOptions, FLAT] = field(default_factory=ServeOptions)
+    """Who completes prompts."""
     machine: Annotated[MachineOptions, FLAT] = field(default_factory=MachineOptions)
     """What the machine gives and keeps."""
     cluster: Annotated[ClusterOptions, FLAT] = field(default_factory=ClusterOptions)
@@ -106,6 +109,8 @@ class RunConfig:
                 f"`game.max_answer_chars` and `verifier.max_answer_chars` must agree, "
                 f"got {self.game.max_answer_chars!r} and {self.verifier.max_answer_chars!r}"
             )
+        if self.serve.backend.startswith("vllm") and self.cluster.executor == "ray":
+            raise ValueError(f"`backend` must be torch with `--executor ray`, got {self.serve.backend!r}")
         make_game(self, None)
 
     @property

@@ -17,6 +17,7 @@ from league.ratings import OutcomeScheme, RatingEngine
 from league.retention import Retention
 from league.selection import ParentScheme
 from league.tracking import TrackerName, check_tracker
+from populora_agents.backends.vllm_config import EngineDtype
 from populora_agents.config import AdamConfig, EstimatorName, LengthHandling
 from populora_env.config import RewardConfig, StyleName
 
@@ -311,6 +312,36 @@ class ClusterOptions:
         at_least(self, rollout_shards=1, trainer_shards=1, worker_gpus=0)
         if self.executor == "local" and (self.ray_address or self.worker_gpus):
             raise ValueError("`ray_address` and `worker_gpus` need `--executor ray`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """Who completes prompts."""
+
+    backend: Literal["auto", "torch", "vllm", "vllm-server"] = "auto"
+    """Who completes prompts: torch with the trainer's own model, vLLM in this process, or a vLLM server (`--vllm-url`);
+    auto is vLLM where the base lies on a GPU and vLLM is installed, else torch."""
+    vllm_url: str = "http://127.0.0.1:8000"
+    """Where the server is; it must see the files of this machine's memory (see docs/serving.md)."""
+    vllm_anywhere: bool = False
+    """Allow a server on another machine. Whoever can reach it can have it load files: keep it in a closed network."""
+    vllm_memory: float = 0.0
+    """Share of a GPU's memory that vLLM takes in all, or of a machine's memory that it keeps keys and values in on a
+    CPU; in [0, 1), 0 is 0.4 on a GPU and 0.05 on a CPU."""
+    vllm_slots: int = 0
+    """Adapters that vLLM holds at a time, >= 0; 0 is one a member. With fewer, members are asked in groups."""
+    vllm_dtype: EngineDtype = "auto"
+    """Of vLLM's weights; auto is that of the trainer's."""
+    vllm_tensor_parallel: int = 1
+    """GPUs that vLLM spreads the base over, >= 1."""
+    vllm_sleep: bool = False
+    """Give the GPU's memory back while members learn; the weights wait in the machine's memory."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        at_least(self, vllm_slots=0, vllm_tensor_parallel=1)
+        if not 0 <= self.vllm_memory < 1:
+            raise ValueError(f"`vllm_memory` must be in [0, 1), got {self.vllm_memory!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

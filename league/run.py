@@ -45,7 +45,7 @@ from league.storage import (
 )
 from league.tracking import Tracking, tracker_of
 from league.types import Side
-from populora_agents.types import DivergedError
+from populora_agents.types import DivergedError, EngineError
 
 if TYPE_CHECKING:
     from league.arena import ProgramArena
@@ -204,7 +204,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
                 tell(line)
             return 0
         arena = make_arena(config, base, new_trainer, exchange=(out / EXCHANGE).absolute())
-    except (ValueError, ExecutorError) as error:
+    except (ValueError, ExecutorError, EngineError) as error:
         raise UsageError(str(error)) from error
     except SandboxError as error:
         complain(f"the sandbox: {error}")
@@ -225,7 +225,7 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
         except SandboxError as error:
             complain(f"the sandbox: {error}; committed steps are kept in {out}")
             return 1
-        except ExecutorError as error:
+        except (ExecutorError, EngineError) as error:
             complain(f"{error}; committed steps are kept in {out}, go on with --resume {shlex.quote(str(out))}")
             return 1
         except DivergedError as error:

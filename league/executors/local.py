@@ -17,7 +17,7 @@ from league.config import RunConfig
 from league.executors.shares import one_report, request_shares, shared_lessons
 from league.executors.types import ClosingJudge
 from league.learning import MakeTrainer, lora_config, make_trainer
-from populora_agents.backends.torch import TorchBackend
+from league.serving import make_backend
 from populora_agents.bases import Base
 from populora_agents.stack import AdapterStack
 from populora_agents.types import Backend, Completion, DivergedError, Request, Rollout, UpdateReport, UpdateRule
@@ -40,18 +40,19 @@ class LocalExecutor:
             config: Resolved.
             base: Taken over: its model carries the stack from now on.
             judge: Taken over: closed with this.
-            backend: Taken over: who completes prompts. None is the base itself, with the stack.
+            backend: Taken over: who completes prompts. None is the one that the configuration names.
             new_trainer: Makes what learns. None is the trainer that the configuration names.
 
         Raises:
-            ValueError: Not resolved, or targets that the base lacks.
+            ValueError: Not resolved, targets that the base lacks, or as `make_backend`.
+            EngineError: As `make_backend`.
         """
         cluster = config.cluster
         self.slots: dict[str, tuple[int, int]] = {}
         self.adapters = AdapterStack(base.model, lora_config(config), config.stack_slots)
         rule = (new_trainer or make_trainer)(config, self.adapters)
         self.rule: UpdateRule = rule if cluster.trainer_shards == 1 else ShardedRule(rule, cluster.trainer_shards)
-        served = TorchBackend(base, self.adapters, self.slots) if backend is None else backend
+        served = make_backend(config, base, self.adapters, self.slots) if backend is None else backend
         self.backend: Backend = served
         if cluster.rollout_shards > 1:
             self.backend = ShardedBackend(served, self.slots, cluster.rollout_shards)
