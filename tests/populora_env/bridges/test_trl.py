@@ -96,7 +96,7 @@ def test_trl_trains_nano_with_the_environment_and_with_the_reward_function(tmp_p
 
     from populora_env.bridges.compute_score import trl_reward
 
-    nano = str(ROOT / "populora_agents/nano/weights/nano-2")
+    nano = str(ROOT / "populora_agents/nano/weights/nano-3")
     tokenizer = AutoTokenizer.from_pretrained(nano)
     tokenizer.chat_template = (Path(trl.__file__).parent / "chat_templates" / "qwen3.jinja").read_text()
     settings = {
