@@ -133,6 +133,16 @@ def test_matches_against_the_past_and_cross_tables_count_in_no_curve_but_are_lis
     assert len(data["problems"][0]) == len(read_rows(run, "problems"))
 
 
+def test_a_league_of_another_game_has_a_report(make_league: Any) -> None:
+    league, run = make_league()
+    league.run()
+    plots = data_of(build([run.path]))["plots"]
+    assert plots["solve-rate"][0]["data"] == []
+    assert {one["name"] for one in plots["teachers-rating"][0]["data"] if "name" in one} == {
+        f"slot {slot}" for slot in range(league.rules.teachers)
+    }
+
+
 def test_a_run_that_has_just_begun_has_a_report(tmp_path: Path) -> None:
     data = data_of(build([write_run(tmp_path / "run", steps=0)]))
     keys = [kind.key for section in sections(0) for kind in section.kinds if not kind.optional]
