@@ -9,8 +9,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+_SYNCS = 16
+"""Most files that are synced at once."""
 
 
 def write(path: Path, data: bytes) -> None:
@@ -19,20 +23,44 @@ def write(path: Path, data: bytes) -> None:
     What could not be written whole is taken away again: on a full disk it would hold the room that is missing.
     """
     fresh = not path.parent.exists()
+    _put(path, data, durable=True)
+    sync(path.parent)
+    if fresh:
+        sync(path.parent.parent)
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write files whole, in folders of their own: all are there, durable, once this returns.
+
+    Faster than one `write` a file, since the disk is waited for once. If the power goes meanwhile, some may be torn:
+    only for what nobody reads before something else has said that it is complete. Where one cannot be written, all are
+    taken away again.
+    """
+    try:
+        for path, data in files.items():
+            _put(path, data, durable=False)
+        folders = {folder for path in files for folder in (path.parent, path.parent.parent)}
+        sync_all([*files, *sorted(folders)])
+    except BaseException:
+        for path in files:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _put(path: Path, data: bytes, *, durable: bool) -> None:
+    """Write a file under a temporary name and rename it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.tmp")
     try:
         with draft.open("wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    sync(path.parent)
-    if fresh:
-        sync(path.parent.parent)
 
 
 def append(path: Path, line: str) -> None:
@@ -64,9 +92,14 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Sequence[Path]) -> None:
-    """Make files and folders durable."""
-    for path in paths:
-        sync(path)
+    """Make files and folders durable, all at once: a file system that keeps a journal writes it once for many.
+
+    Raises:
+        OSError: One of them could not be synced; all have been tried.
+    """
+    with ThreadPoolExecutor(min(_SYNCS, max(1, len(paths)))) as pool:
+        for done in [pool.submit(sync, path) for path in paths]:
+            done.result()
 
 
 def lock(path: Path) -> int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from league.rounds import PlayedRound, Seat
 from league.types import Row
@@ -17,6 +17,8 @@ from populora_env.types import Message, Problem, Role, Verdict
 
 ABILITY = "code"
 """The verl column `ability`."""
+
+_PROBLEM_FIELDS = tuple(field.name for field in fields(Problem))
 
 
 def problem_row(played: PlayedRound, index: int) -> Row:
@@ -62,9 +64,14 @@ def _training_columns(played: PlayedRound, problem: Problem | None, index: int) 
         "data_source": f"populora/{played.round.task.value}",
         "prompt": _messages(messages),
         "ability": ABILITY,
-        "reward_model": {"style": "rule", "ground_truth": json.dumps(asdict(problem)) if problem else ""},
+        "reward_model": {"style": "rule", "ground_truth": json.dumps(_plain(problem)) if problem else ""},
         "extra_info": {"split": "train", "index": index, "proposal_id": played.proposal_id},
     }
+
+
+def _plain(problem: Problem) -> Row:
+    """Return what `asdict` does, without its deep copies."""
+    return {name: getattr(problem, name) for name in _PROBLEM_FIELDS}
 
 
 def rollout_rows(played: PlayedRound, advantages: Mapping[str, float], sampler: str) -> list[Row]:

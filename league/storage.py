@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
-from league.durable import append, file_sha256, hashes, lock, remove, sync, sync_all, write
+from league.durable import append, file_sha256, hashes, lock, remove, sync, sync_all, write, write_all
 from league.retention import Retention, kept
 from league.schemas import SCHEMAS, empty_table, to_parquet, to_table, with_step, without_step
 from league.types import Row
@@ -202,6 +202,7 @@ class RunFolder:
         """
         marker = self._marker(step)
         written: dict[str, dict[str, Any]] = {}
+        files: dict[Path, bytes] = {}
         self._check_there()
         with storage_errors(f"cannot write step {step} to {str(self.path)!r}"):
             if marker.exists():
@@ -209,8 +210,9 @@ class RunFolder:
             for name, rows in tables.items():
                 data = to_parquet(without_step(to_table(name, rows, self.run_id), step))
                 if rows:
-                    write(part(self.path, name, step), data)
+                    files[part(self.path, name, step)] = data
                     written[name] = {"rows": len(rows), "sha256": hashlib.sha256(data).hexdigest()}
+            write_all(files)
             append(self.path / METRICS, json.dumps({"step": step, **metrics}) + "\n")
             promised = {ADAPTERS: self._saved, STATE: self._state, "needs": self._needs}
             write(marker, _json({"step": step, "tables": written, **promised}))

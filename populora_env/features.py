@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from populora_env.source import SourceError, parse_program
+from populora_env.source import SourceError, read_program
 
 SIZE = 4
 """Length of the vectors given here."""
@@ -52,8 +52,7 @@ def program_features(source: str) -> ProgramFeatures:
     Raises:
         SourceError: The text is no program within the bounds of `source`.
     """
-    tree = parse_program(source)
-    nodes = list(ast.walk(tree))
+    tree, nodes = read_program(source)
     return ProgramFeatures(
         ast_depth=_depth(tree),
         cyclomatic=1 + sum(map(_decisions, nodes)),

@@ -112,7 +112,7 @@ FULL_DISK = """
 league() { "$PYTHON" -m league.run "$@" >> "$LOG/out" 2> "$LOG/error"; echo "$?" >> "$LOG/status"; }
 check() { "$PYTHON" -m league.verify disk/run >> "$LOG/verify" 2>&1; }
 next() { mv "$LOG/error" "$LOG/error-$1"; ls disk/run/commits | wc -l >> "$LOG/commits"; }
-cd "$PLACE" && mkdir disk && mount -t tmpfs -o size=300k tmpfs disk
+cd "$PLACE" && mkdir disk && mount -t tmpfs -o size=500k tmpfs disk
 league "$@" --out disk/run; next full; check
 league --resume disk/run; next still-full
 mount -o remount,size=50m disk

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from league.durable import append, lock, write
+from league.durable import append, lock, write, write_all
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,6 +25,30 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="cannot sync"):
         write(path, b"second")
     assert path.read_bytes() == b"first line\n"
+
+
+def test_many_files_are_written_at_once_or_none_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {tmp_path / name / "step=1" / "part": name.encode() * 1000 for name in "abcdef"}
+    synced: list[str] = []
+    real = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_all(files)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+    folders = {folder for path in files for folder in (path.parent, path.parent.parent)}
+    assert sorted(synced) == sorted(map(str, [*files, *folders]))
+
+    def broken(descriptor: int) -> None:
+        raise OSError(f"cannot sync {descriptor}")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="cannot sync"):
+        write_all({tmp_path / "a" / "step=2" / "part": b"x", tmp_path / "b" / "step=2" / "part": b"y"})
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(files)
 
 
 def test_a_lock_is_held_by_one_and_ends_with_its_process(tmp_path: Path) -> None:
