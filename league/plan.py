@@ -79,19 +79,19 @@ def work(config: RunConfig) -> Work:
     play = config.play
     matches = config.matches + most_past_matches(config.matches, config.match.past_opponents)
     proposals = matches * len(config.tasks) * play.groups * known(play.proposals)
-    return _work(config, matches, proposals)
+    return _work(config, matches, proposals, yardstick=config.measure.yardstick)
 
 
 def cross_work(config: RunConfig) -> Work:
     """Return what one cross table of a resolved configuration asks for."""
     matches = config.teachers * config.students
-    return _work(config, matches, matches * config.measure.cross_eval_problems)
+    return _work(config, matches, matches * config.measure.cross_eval_problems, yardstick=0)
 
 
-def _work(config: RunConfig, matches: int, proposals: int) -> Work:
+def _work(config: RunConfig, matches: int, proposals: int, *, yardstick: int) -> Work:
     play = config.play
     attempts = proposals * known(play.attempts)
-    answers = attempts + min(config.measure.yardstick, proposals)
+    answers = attempts + min(yardstick, proposals)
     tokens = proposals * known(play.proposal_tokens) + answers * known(play.answer_tokens)
     return Work(matches=matches, proposals=proposals, attempts=attempts, tokens=tokens)
 
