@@ -55,7 +55,7 @@ def test_settings_of_the_update_are_those_of_the_configuration() -> None:
     config = resolve(RunConfig(learn=learn, play=PlayOptions(temperature=0.7)), NANO, {"copy_parent": True})
     lora, trainer = lora_config(config), trainer_config(config)
     assert (lora.lora_rank, lora.alpha, lora.scaling, lora.targets) == (3, 9.0, 3.0, ("q_proj",))
-    assert (trainer.clip_low, trainer.clip_high, trainer.temperature, trainer.adam) == (0.1, 0.4, 0.7, adam)
+    assert (trainer.clip_low, trainer.clip_high, trainer.adam) == (0.1, 0.4, adam)
     assert [learning_rate(config, side) for side in (Side.TEACHER, Side.STUDENT)] == [0.1, 0.2]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from populora_agents.nano.corpus import (
     HABIT,
+    WORKED_SHARE,
     N_INPUTS,
     Example,
     examples,
@@ -91,7 +92,7 @@ def test_the_mixture_holds_every_role_and_task() -> None:
 def test_how_to_begin_is_taught_towards_the_habit_though_many_answers_are_worked() -> None:
     texts = [text for text in made(6000) if (text.role, text.task) == (Role.SOLVER, Task.DEDUCTION)]
     worked = [is_worked(text.completion) for text in texts]
-    assert sum(worked) / len(worked) == pytest.approx(0.5, abs=0.03)
+    assert sum(worked) / len(worked) == pytest.approx(WORKED_SHARE, abs=0.03)
     taught = [is_worked(text.completion) for text in texts if not text.is_begun]
     assert sum(taught) / len(taught) == pytest.approx(HABIT, abs=0.03)
     assert all(is_worked(text.completion) for text in texts if text.is_begun)
