@@ -11,8 +11,8 @@ import pytest
 
 from populora_agents.nano.corpus import (
     HABIT,
-    WORKED_SHARE,
     N_INPUTS,
+    WORKED_SHARE,
     Example,
     examples,
     gold_answer,
