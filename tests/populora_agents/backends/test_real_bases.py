@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import LocalEntryNotFoundError
+from qwen_folder import qwen_folder
 from tiny_bases import random_adapter
 from torch import Tensor
 
@@ -27,8 +25,6 @@ from populora_env.game import Round, seeded_buffer
 from populora_env.prompts import get_style
 from populora_env.types import Task
 
-FOLDER = "POPULORA_QWEN_CODER_0_5B"
-HUB_ID = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SLOTS = {"teacher_0": (0, 3), "student_0": (1, 5)}
 
 
@@ -98,13 +94,7 @@ def test_nano(temperature: float) -> None:
 
 @pytest.mark.slow
 def test_qwen_coder_half_a_billion() -> None:
-    folder = os.environ.get(FOLDER)
-    if folder is None:
-        try:
-            folder = snapshot_download(HUB_ID, local_files_only=True)
-        except LocalEntryNotFoundError:
-            pytest.skip(f"needs {HUB_ID} in the hub's cache, or ${FOLDER} to name its folder")
     game = GameConfig(style="few_shot", references=1)
-    gap, tokens = largest_gap(load_base(folder), game, temperature=0.8, new=16)
+    gap, tokens = largest_gap(load_base(qwen_folder()), game, temperature=0.8, new=16)
     assert tokens > 100
     assert gap < 1e-4
