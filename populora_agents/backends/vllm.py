@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,7 +85,7 @@ class VllmEngine:
         self._eos_ids = sorted(base.eos_ids)
         self._sleeps = config.sleep
         self._requests: dict[int, Any] = {}
-        with _reported("vLLM does not start"), _torch_threads_kept():
+        with _reported("vLLM does not start"), _torch_threads_kept(), _llvmlite_hidden():
             from vllm import LLM
 
             self._vllm: Any = LLM(**_arguments(base, stack, config, on_gpu=on_gpu))
@@ -214,6 +215,18 @@ def _sampled(output: Any) -> Sampled:
         raise EngineError(f"vLLM gave an answer up: finish reason {output.finish_reason!r}, {len(tokens)} tokens")
     logprobs = [found[token].logprob for token, found in zip(tokens, output.logprobs, strict=True)]
     return tokens, logprobs, output.finish_reason
+
+
+@contextmanager
+def _llvmlite_hidden() -> Iterator[None]:
+    """Keep a module that numba loads out of sight: vLLM 0.32 looks at all values of all modules, and trips over it."""
+    name = "llvmlite.binding.ffi"
+    module = sys.modules.pop(name, None)
+    try:
+        yield
+    finally:
+        if module is not None:
+            sys.modules[name] = module
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -43,6 +44,7 @@ class Rig:
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
+    importlib.import_module("numba")  # vLLM must start where it is loaded
     base = load_base("nano")
     stack, slots = random_stack(base, LoraConfig(lora_rank=8, alpha=16.0))
     threads = torch.get_num_threads()
