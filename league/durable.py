@@ -125,3 +125,11 @@ def remove(path: Path, *, keep: bool) -> None:
         shutil.rmtree(inside) if inside.is_dir() else inside.unlink()
     if not keep:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def holds(held: int, path: Path) -> bool:
+    """Return whether the file at `path` is still the one whose lock the descriptor `held` holds."""
+    try:
+        return os.path.samestat(os.fstat(held), path.stat())
+    except OSError:
+        return False

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
-from league.durable import append, file_sha256, hashes, lock, remove, sync, sync_all, write, write_all
+from league.durable import append, file_sha256, hashes, holds, lock, remove, sync, sync_all, write, write_all
 from league.retention import Retention, kept
 from league.schemas import SCHEMAS, empty_table, to_parquet, to_table, with_step, without_step
 from league.types import Row
@@ -183,11 +183,7 @@ class RunFolder:
         Raises:
             StorageError: What lies at the path is not the folder that this process locked.
         """
-        try:
-            same = os.path.samestat(os.fstat(self._held), (self.path / LOCK).stat())
-        except OSError:
-            same = False
-        if not same:
+        if not holds(self._held, self.path / LOCK):
             raise StorageError(f"the run folder {str(self.path)!r} is gone: it was moved, removed or its disk is lost")
 
     def _marker(self, step: int) -> Path:

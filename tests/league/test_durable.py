@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from league.durable import append, lock, write, write_all
+from league.durable import append, holds, lock, write, write_all
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,4 +64,15 @@ def test_a_lock_is_held_by_one_and_ends_with_its_process(tmp_path: Path) -> None
     held = lock(path)
     assert held is not None
     assert lock(path) is None
+    os.close(held)
+
+
+def test_a_lock_is_held_on_the_file_that_was_there(tmp_path: Path) -> None:
+    held = lock(tmp_path / "lock")
+    assert held is not None
+    assert holds(held, tmp_path / "lock")
+    (tmp_path / "lock").rename(tmp_path / "moved")
+    assert not holds(held, tmp_path / "lock")
+    (tmp_path / "lock").touch()
+    assert not holds(held, tmp_path / "lock")
     os.close(held)
