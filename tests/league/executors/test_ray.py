@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,11 @@ def marked(mark: str, title: str = "") -> list[int]:
     return found
 
 
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def parent_of(pid: int) -> int | None:
+    """Return a process's parent, None where it has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240.0) -> Any:
@@ -115,20 +119,27 @@ def test_killing_a_worker_a_trainer_and_a_node_in_mid_step_changes_nothing(
     out, mark = tmp_path / "run", str(tmp_path)
     done: list[str] = []
 
-    def kill(method: str) -> None:
-        """Kill one process in the middle of a method."""
-        os.kill(wait_until(lambda: marked(mark, f"ray::{method}"), method)[0], signal.SIGKILL)
-        done.append(method)
+    def on_node(raylet: int, title: str) -> list[int]:
+        return [pid for pid in marked(mark, title) if parent_of(pid) == raylet]
 
     def harm() -> None:
+        (second,) = cluster.worker_nodes
+        first_raylet, second_raylet = (
+            node.all_processes["raylet"][0].process.pid for node in (cluster.head_node, second)
+        )
+
+        def kill(method: str) -> None:
+            """Kill a process of the first node in the middle of a method; what replaces it may stand on either."""
+            found = wait_until(lambda: on_node(first_raylet, f"ray::{method}"), method)
+            os.kill(found[0], signal.SIGKILL)
+            done.append(method)
+
         kill("RolloutWorker.generate")
         wait_until((out / "commits" / "step=1.json").exists, "step 1")
         kill("TrainWorker.update")
-        wait_until(lambda: marked(mark, "ray::RolloutWorker.generate"), "a later step")
-        (second,) = cluster.worker_nodes
-        raylet = second.all_processes["raylet"][0].process.pid
+        wait_until(lambda: on_node(second_raylet, "ray::RolloutWorker.generate"), "a later step")
         for title in ("ray::RolloutWorker", "ray::TrainWorker", "ray::JudgeWorker"):
-            assert any(parent_of(pid) == raylet for pid in marked(mark, title)), f"no {title} stands on the node"
+            assert on_node(second_raylet, title), f"no {title} stands on the node"
         cluster.remove_node(second, allow_graceful=False)
         done.append("node")
 
