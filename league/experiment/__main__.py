@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--document", type=Path, default=_DOCUMENT, metavar="FILE", help=f"default: {_DOCUMENT}")
     parser.add_argument("--picture", type=Path, default=_PICTURE, metavar="FILE", help=f"default: {_PICTURE}")
     parser.add_argument("--from-summary", action="store_true", help="only write the document")
-    parser.add_argument("--heldout", type=int, default=60, metavar="N", help="held-out problems a task (default: 60)")
+    parser.add_argument("--heldout", type=int, default=150, metavar="N", help="held-out problems a task (default: 150)")
     parser.add_argument("--processes", type=int, choices=[1, 2], default=1, help="runs side by side (default: 1)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of each run (default: 1)")
     parser.add_argument(

@@ -1,7 +1,7 @@
 """The arms of the experiment and the settings that all of them share.
 
 Owns names and flags. What is compared with what is in `claims`. The settings were fixed by a pilot on other seeds
-(docs/experiment.md tells which values were tried) before the first run of the summary.
+(docs/log.md tells which values were tried) before the first run of the summary.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 STEPS = 100
 """Of a run, unless the command says more."""
+SHARED = ("--attempts", "8", "--teacher-learning-rate", "0.004", "--student-learning-rate", "0.004")
+"""Flags of all runs: a hundred steps of the defaults teach too little to tell arms apart."""
 _FOUR = ("--teachers", "4", "--students", "4")
 
 

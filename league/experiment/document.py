@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+import yaml
 
 from league.experiment.arms import ARMS
 from league.experiment.claims import CLAIMS, Finding, find
@@ -38,6 +39,9 @@ _OPENING = """The paper shows it once, at 7B, with one seed. Here its claims are
 intervals, baselines matched in compute both ways, ablations. `python -m league.experiment coevolution` made the runs
 and this page. A claim is *seen* where the 95 % interval of its mean over seeds (Student's t) lies wholly on the side
 that it claims, *reversed* where it lies wholly on the other."""
+_SETTINGS = """All runs share these, by the names of a run's `config.yaml`; what they do not share is what the arms are
+about. They were fixed by a pilot on other seeds before the first of these runs: `docs/log.md` tells what was tried and
+dropped."""
 _ARM_HEADER = "| arm | what it is | seeds | steps | tokens a step | held-out, mean of members | weakest |"
 _CLAIM_HEADER = "| | of | mean | 95 % interval | seeds | by seed | verdict |"
 
@@ -59,6 +63,7 @@ def document(records: Sequence[Record], picture: str) -> str:
     findings = [find(claim, records) for claim in CLAIMS]
     for group, told in groupby(findings, key=lambda finding: finding.claim.group):
         parts += [f"## {group}. {TITLES[group]}", _table(list(told))]
+    parts += ["## Settings", _SETTINGS, f"```yaml\n{_settings(records)}```"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,6 +80,14 @@ def _arms(records: Sequence[Record]) -> str:
             name = f"`{arm.name}`"
             lines.append(_row((name, arm.meaning, seeds, steps, f"{tokens:,.0f}", f"{mean:.1%}", f"{least:.1%}")))
     return "\n".join(lines)
+
+
+def _settings(records: Sequence[Record]) -> str:
+    first = records[0].settings
+    shared = {
+        name: value for name, value in first.items() if all(record.settings.get(name) == value for record in records)
+    }
+    return str(yaml.safe_dump(shared, sort_keys=False, width=120))
 
 
 def _table(findings: Sequence[Finding]) -> str:

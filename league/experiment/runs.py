@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.experiment.arms import ARMS, Job
+from league.experiment.arms import ARMS, SHARED, Job
 from league.experiment.summary import Record, Shares, append_record, read_summary, summarise
 from league.standings import standings
 from league.storage import ADAPTERS, CONFIG, VERSIONS, committed_steps, read_object, read_rows
@@ -43,15 +43,15 @@ class Plan:
     summary: Path
     """File of the records."""
     extra: tuple[str, ...] = ()
-    """Flags for all runs, after the arm's own."""
-    heldout: int = 60
+    """Flags for all runs, after the shared ones and the arm's own."""
+    heldout: int = 150
     """Problems a task of the held-out suite."""
     processes: int = 1
     threads: int = 1
 
     def flags(self, job: Job) -> tuple[str, ...]:
         """Return what a run is started with, but for seed and folder."""
-        return (*ARMS[job.arm].flags, *self.extra, "--steps", str(self.steps), "--threads", str(self.threads))
+        return (*SHARED, *ARMS[job.arm].flags, *self.extra, "--steps", str(self.steps), "--threads", str(self.threads))
 
     def folder(self, job: Job) -> Path:
         """Return the run folder."""

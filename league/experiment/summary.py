@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from league.experiment.arms import Job
-from league.storage import VERSIONS, committed_steps, read_metrics, read_object, read_rows
+from league.storage import CONFIG, VERSIONS, committed_steps, read_metrics, read_object, read_rows
 from league.types import Row
 from populora_env.types import Role, Task
 
 _DIGITS = 4
 _COMPLEXITY = ("ast_depth", "cyclomatic", "lines", "variables")
-_FROM_METRICS = ("teacher/validity", "teacher/coverage", "teacher/distinct_templates")
+_FROM_METRICS = ("teacher/validity", "teacher/coverage", "teacher/distinct_templates", "student/worked")
 
 Shares = dict[str, float]
 """Solved greedily on the held-out suite, by task."""
@@ -36,12 +37,14 @@ class Record:
     flags: tuple[str, ...]
     """All that the run was started with, but seed and folder."""
     base: str
+    settings: Mapping[str, Any]
+    """Of the run's configuration by dotted name, but seed and folder."""
     steps: int
     series: Mapping[str, list[float | None]]
     """By name, a number a step from the first on, None where there was nothing to measure: `solve_rate` (mean over
     valid problems), `base_solve_rate` (of the frozen base on a sample of them), `student_reward`, `teacher_reward`,
     `ast_depth`, `cyclomatic`, `lines`, `variables`, `validity`, `coverage`, `distinct_templates`, `seconds`, `tokens`
-    (sampled), and `solve_rate/MEMBER` for each teacher."""
+    (sampled), `worked` (share of the answers), and `solve_rate/MEMBER` for each teacher."""
     heldout: Mapping[str, Shares]
     """Of each member that was there at the end."""
 
@@ -89,6 +92,7 @@ def summarise(run: Path, job: Job, flags: Sequence[str], heldout: Mapping[str, S
         seed=job.seed,
         flags=tuple(flags),
         base=read_object(run / VERSIONS, "base")["base"],
+        settings={name: value for name, value in _flat(_config(run)) if name not in ("seed", "out")},
         steps=len(steps),
         series={name: [_rounded(column.get(name)) for column in columns] for name in names},
         heldout={
@@ -111,6 +115,18 @@ def _numbers(problems: Sequence[Row], rollouts: Sequence[Row], metrics: Mapping[
     numbers |= {name.rpartition("/")[2]: metrics.get(name) for name in _FROM_METRICS}
     numbers["base_solve_rate"] = metrics.get("base/solve_rate")
     return numbers | {"seconds": sum(metrics.get("seconds", {}).values())}
+
+
+def _config(run: Path) -> Mapping[str, Any]:
+    return dict(yaml.safe_load((run / CONFIG).read_text(encoding="utf-8")))
+
+
+def _flat(settings: Mapping[str, Any], under: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{under}{name}.")
+        else:
+            yield under + name, value
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -24,6 +24,7 @@ def make_record(
         "seed": seed,
         "flags": ("--steps", "40"),
         "base": "nano-3",
+        "settings": {"learn.lora_rank": 8, "game.rewards.scheme": "paper", "play.style": "compact"},
         "steps": STEPS,
         "series": series,
         "heldout": {"a_0": {"deduction": score, "abduction": score}, "a_1": {"deduction": 0.1, "abduction": 0.3}},

@@ -28,6 +28,12 @@ def test_every_claim_has_a_row() -> None:
     assert "| Evolution helps | `4T+4S` less `4T+4S-no-evolution` |  |  | 0 |  | not run |" in text
 
 
+def test_settings_are_those_that_all_runs_share() -> None:
+    other = make_record("4T+4S", 3, settings=RECORDS[0].settings | {"game.rewards.scheme": "variance"})
+    text = document([*RECORDS, other], "curves.svg")
+    assert text.endswith("```yaml\nlearn.lora_rank: 8\nplay.style: compact\n```\n")
+
+
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs matplotlib")
 def test_the_picture_is_the_same_for_the_same_records(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):

@@ -48,6 +48,9 @@ def test_the_command_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert [sorted(record.heldout) for record in records] == [["agent_0"], ["student_0", "teacher_0"]]
     assert all(0 <= share <= 1 for record in records for share in record.scores())
     assert all(value is not None for value in records[0].series["teacher_reward"])
+    assert records[0].settings["play.proposals"] == 2
+    assert not {"seed", "out"} & records[0].settings.keys()
+    assert None not in records[0].series["worked"]
     assert "going on after step" in single.with_suffix(".log").read_text()
     again = subprocess.run([*command[:4], *places, f"--picture={tmp_path / 'p.svg'}", "--from-summary"], check=False)
     assert again.returncode == 0
