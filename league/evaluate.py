@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from league.display import complain, tell
-from league.machine import prepare_torch
+from league.machine import choose_device, prepare_torch
 from league.storage import StorageError, refuse_existing
 from league.types import Side
 from populora_env.config import VerifierConfig
@@ -81,6 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--limit", metavar="N", type=int, help="first N problems of each suite only")
     add("--max-new-tokens", metavar="N", type=int, help="of an answer (default: the suite's)")
     add("--seed", metavar="N", type=int, default=0, help="root of all draws (default: 0)")
+    add(
+        "--device",
+        metavar="NAME",
+        default="auto",
+        help="cpu, cuda, cuda:N or auto: the first GPU, else the CPU",
+    )
     add("--threads", metavar="N", type=int, default=0, help="of torch (default: one a core)")
     add("--out", metavar="DIR", type=Path, help="folder to make (default: a new one in evaluations/)")
     add("--json", action="store_true", help="print one JSON object")
@@ -175,7 +181,7 @@ def _load_base(given: argparse.Namespace) -> Base:
 
     if given.run is None and given.base is None:
         raise ValueError("say which RUN to evaluate, or --base NAME for a base alone")
-    base = load_base(given.base or base_of(given.run))
+    base = load_base(given.base or base_of(given.run), device=choose_device(given.device))
     if given.baseline is not None and given.base is None and base_of(given.baseline) != base_of(given.run):
         raise ValueError(
             f"{given.baseline} was played on {base_of(given.baseline)!r}, {given.run} on {base_of(given.run)!r}; "

@@ -1,13 +1,15 @@
-"""What is set once a process before torch works: threads, how they wait, and how the C library keeps memory.
+"""What a process takes of its machine: the device, threads, how they wait, and how the C library keeps memory.
 
-Owns process-wide settings, which nothing else of the league touches. Importing it does not import torch: how threads
-wait is read from the environment while torch is loaded, so it has to be said before.
+Owns process-wide settings, which are made once before torch works and which nothing else of the league touches.
+Importing it does not import torch: how threads wait is read from the environment while torch is loaded, so it has to be
+said before.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -38,6 +40,33 @@ def prepare_torch(threads: int) -> int:
     torch.set_num_threads(count)
     _keep_freed_memory()
     return count
+
+
+def check_device(asked: str) -> None:
+    """Check the name of a device.
+
+    Raises:
+        ValueError: It is none of auto, cpu, cuda and cuda:N.
+    """
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", asked, re.ASCII):
+        raise ValueError(f"`device` must be auto, cpu, cuda or cuda:N, got {asked!r}")
+
+
+def choose_device(asked: str) -> str:
+    """Return the device that a name stands for: auto is the first GPU, or else the CPU.
+
+    Raises:
+        ValueError: As `check_device`, or there is no such GPU here.
+    """
+    check_device(asked)
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if asked == "auto":
+        return "cuda" if count else "cpu"
+    if asked != "cpu" and int(asked.partition(":")[2] or 0) >= count:
+        raise ValueError(f"`device` {asked!r} is not here: torch sees {count or 'no'} CUDA devices")
+    return asked
 
 
 def _keep_freed_memory() -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args
 import tyro
 
 from league.hall_of_fame import PastDraw
+from league.machine import check_device
 from league.matchmaking import SchemeName
 from league.ratings import OutcomeScheme, RatingEngine
 from league.retention import Retention
@@ -350,6 +351,8 @@ class MachineOptions:
 
     threads: int = 0
     """Threads of torch, >= 0; 0 takes all cores."""
+    device: Annotated[str, tyro.conf.arg(metavar="auto|cpu|cuda|cuda:N")] = "auto"
+    """Where base and adapters lie; auto is the first GPU that torch sees, else the CPU. On Ray --worker-gpus says it."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the base's weights; auto is float32 on a CPU, and what the files hold elsewhere. bfloat16 halves their memory,
     and is several times faster on CPUs that multiply in it (avx512_bf16, amx_bf16)."""
@@ -364,6 +367,7 @@ class MachineOptions:
     def __post_init__(self) -> None:
         """Check the ranges."""
         at_least(self, threads=0, save_every=1, keep_every=0)
+        check_device(self.device)
         if self.keep_adapters != "all" and not (self.keep_adapters.isdecimal() and int(self.keep_adapters)):
             raise ValueError(f"`keep_adapters` must be all or a number of at least 1, got {self.keep_adapters!r}")
 

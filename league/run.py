@@ -29,7 +29,7 @@ from league.config import RunConfig, describe_members, known, resolve
 from league.config_file import ConfigError, dump_config, load_config
 from league.display import Display, complain, tell
 from league.lineage import side_of
-from league.machine import prepare_torch
+from league.machine import choose_device, prepare_torch
 from league.options import EvolveOptions
 from league.schemas import SCHEMA_VERSION
 from league.storage import (
@@ -200,7 +200,8 @@ def _main(arguments: Sequence[str], new_trainer: MakeTrainer | None) -> int:
 
     try:
         dtype = config.machine.dtype
-        base = load_base(config.base, dtype=None if dtype == "auto" else getattr(torch, dtype))
+        device = "cpu" if config.cluster.executor == "ray" else choose_device(config.machine.device)
+        base = load_base(config.base, device=device, dtype=None if dtype == "auto" else getattr(torch, dtype))
         config = resolve(config, base.preset, usable(config.evolve.weights))
         if dry:
             for line in plan(config, base, out):

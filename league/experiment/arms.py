@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 STEPS = 100
 """Of a run, unless the command says more."""
-SHARED = ("--attempts", "8", "--teacher-learning-rate", "0.004", "--student-learning-rate", "0.004")
+SHARED = ("--attempts", "8", "--teacher-learning-rate", "0.002", "--student-learning-rate", "0.004")
 """Flags of all runs: a hundred steps of the defaults teach too little to tell arms apart."""
 _FOUR = ("--teachers", "4", "--students", "4")
 

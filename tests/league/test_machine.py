@@ -5,6 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+import torch
+
+from league.machine import choose_device
+from league.options import MachineOptions
+
 SCRIPT = """
 import os, sys
 from league.machine import prepare_torch
@@ -32,3 +38,23 @@ def test_no_number_means_all_cores_and_the_environment_wins() -> None:
     count, used, policy, cores = told(0, "ACTIVE")
     assert count == used == cores
     assert policy == "ACTIVE"
+
+
+def test_auto_is_the_first_gpu_or_else_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    for count, device in ((0, "cpu"), (2, "cuda")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda count=count: count > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        assert choose_device("auto") == device
+        assert choose_device("cpu") == "cpu"
+    assert choose_device("cuda:1") == "cuda:1"
+    with pytest.raises(ValueError, match="torch sees 2 CUDA devices"):
+        choose_device("cuda:2")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="torch sees no CUDA devices"):
+        choose_device("cuda")
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "cuda:", "cuda:-1", "cuda:٣", "cpu\n"])
+def test_what_is_no_device_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="must be auto, cpu, cuda or cuda:N"):
+        MachineOptions(device=name)
