@@ -352,7 +352,7 @@ class MachineOptions:
     threads: int = 0
     """Threads of torch, >= 0; 0 takes all cores."""
     device: Annotated[str, tyro.conf.arg(metavar="auto|cpu|cuda|cuda:N")] = "auto"
-    """Where base and adapters lie; auto is the first GPU that torch sees, else the CPU. On Ray --worker-gpus says it."""
+    """Where base and adapters lie; auto is the first GPU that torch sees, else the CPU. On Ray, see --worker-gpus."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the base's weights; auto is float32 on a CPU, and what the files hold elsewhere. bfloat16 halves their memory,
     and is several times faster on CPUs that multiply in it (avx512_bf16, amx_bf16)."""
