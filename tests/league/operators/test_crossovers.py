@@ -1,4 +1,4 @@
-"""Operators of two parents."""
+"""What all operators of two parents promise, and `crossovers` and `linear_0_5` on their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from league.operators.controls import linear_0_5
 from league.operators.crossovers import combined, dare, extrapolate, layer_select, masked_canonical, svd_mix
+from league.operators.extras import slerp, ties
 from populora_agents.lora import Adapter, LoraFactors
 
 FEW = settings(deadline=None, max_examples=20)
@@ -21,7 +22,8 @@ Make = Callable[..., Adapter]
 Gap = Callable[[Adapter, Adapter], float]
 Deltas = Callable[[Adapter], dict[str, Tensor]]
 SEEDS = st.integers(0, 999)
-CROSSOVERS = (layer_select, extrapolate, svd_mix, dare, linear_0_5)
+EXACT = (layer_select, extrapolate, svd_mix, linear_0_5, ties, slerp)
+CROSSOVERS = (*EXACT, dare)
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -29,11 +31,11 @@ def rng(seed: int = 0) -> torch.Generator:
 
 
 @FEW
-@given(SEEDS, st.sampled_from([layer_select, extrapolate, svd_mix, linear_0_5]))
+@given(SEEDS, st.integers(1, 4), st.sampled_from(EXACT))
 def test_crossing_an_adapter_with_itself_gives_back_its_delta(
-    make_adapter: Make, gap: Gap, seed: int, operator: Callable[..., Adapter]
+    make_adapter: Make, gap: Gap, seed: int, lora_rank: int, operator: Callable[..., Adapter]
 ) -> None:
-    parent = make_adapter(seed)
+    parent = make_adapter(seed, lora_rank=lora_rank)
     assert gap(operator(parent, parent, generator=rng(seed)), parent) < 1e-11
 
 
@@ -67,7 +69,7 @@ def test_children_have_the_parents_rank_and_no_dead_component(
 
 
 @FEW
-@given(SEEDS, st.sampled_from([extrapolate, svd_mix, dare, linear_0_5]))
+@given(SEEDS, st.sampled_from([extrapolate, svd_mix, dare, linear_0_5, ties, slerp]))
 def test_balance_is_the_geometric_mean_of_the_parents(
     make_adapter: Make, seed: int, operator: Callable[..., Adapter]
 ) -> None:

@@ -1,4 +1,4 @@
-"""`ties` and `slerp`."""
+"""`ties` and `slerp` on their own; what they share with all crossovers is in `test_crossovers`."""
 
 from __future__ import annotations
 
@@ -30,44 +30,6 @@ def rng(seed: int = 0) -> torch.Generator:
 def diagonal(*values: float) -> Adapter:
     """Return an adapter of one square module whose delta is diagonal; its rank is the number of values."""
     return {"m": LoraFactors(A=torch.diag(torch.tensor(values).double()), B=torch.eye(len(values)).double())}
-
-
-@FEW
-@given(SEEDS, st.integers(1, 4), st.sampled_from(EXTRAS))
-def test_crossing_an_adapter_with_itself_gives_back_its_delta(
-    make_adapter: Make, gap: Gap, seed: int, lora_rank: int, operator: Callable[..., Adapter]
-) -> None:
-    parent = make_adapter(seed, lora_rank=lora_rank)
-    assert gap(operator(parent, parent, generator=rng()), parent) < 1e-9
-
-
-@FEW
-@given(SEEDS, st.sampled_from(EXTRAS))
-def test_the_childs_delta_does_not_depend_on_the_parents_bases(
-    make_adapter: Make,
-    rebased: Callable[[Adapter, int], Adapter],
-    gap: Gap,
-    seed: int,
-    operator: Callable[..., Adapter],
-) -> None:
-    first, second = make_adapter(seed), make_adapter(seed + 1)
-    one = operator(first, second, generator=rng())
-    assert gap(operator(rebased(first, seed), rebased(second, seed + 7), generator=rng()), one) < 1e-6
-
-
-@FEW
-@given(SEEDS, st.sampled_from(EXTRAS))
-def test_children_have_the_parents_rank_their_balance_and_no_dead_component(
-    make_adapter: Make, seed: int, operator: Callable[..., Adapter]
-) -> None:
-    first, second = make_adapter(seed), make_adapter(seed + 1)
-    for module, factors in operator(first, second, generator=rng()).items():
-        assert (factors.A.shape, factors.B.shape) == (first[module].A.shape, first[module].B.shape)
-        assert torch.isfinite(factors.A).all()
-        assert torch.isfinite(factors.B).all()
-        assert not ((factors.A == 0).all(dim=1) & (factors.B == 0).all(dim=0)).any()
-        ratios = [float(x[module].A.norm() / x[module].B.norm()) for x in (first, second)]
-        assert float(factors.A.norm() / factors.B.norm()) == pytest.approx(math.sqrt(ratios[0] * ratios[1]), rel=1e-9)
 
 
 @FEW
