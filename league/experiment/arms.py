@@ -47,7 +47,11 @@ ARMS: Mapping[str, Arm] = {
             flags=(*_FOUR, "--single-agent", "--baseline-compute", "total"),
             meaning="the same adapter with all proposals and attempts of 4T+4S",
         ),
-        Arm(name="1T+1S", flags=("--teachers", "1", "--students", "1"), meaning="one teacher and one student"),
+        Arm(
+            name="1T+1S",
+            flags=("--teachers", "1", "--students", "1", "--no-evolution"),
+            meaning="one teacher and one student, which nobody replaces: there is nobody to select from",
+        ),
         Arm(name="4T+4S", flags=_FOUR, meaning="the population, with evolution"),
         Arm(name="4T+4S-no-evolution", flags=(*_FOUR, "--no-evolution"), meaning="nobody is replaced"),
         Arm(
