@@ -7,6 +7,7 @@ Owns the pyarrow schemas and `schema_version`. Owns no files; those are `storage
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
@@ -207,11 +208,22 @@ def without_step(table: pa.Table, step: int) -> pa.Table:
     return table.drop_columns(["step"])
 
 
-def with_step(table: pa.Table, name: str, step: int, rows: int) -> pa.Table:
-    """Add the column that the folder's name says, last; `rows` counts also where no other column was read."""
+def from_parquet(source: Path, name: str, step: int, columns: Sequence[str]) -> pa.Table:
+    """Return columns of the Parquet file of a table; `step`, which the folder's name says, is not in the file.
+
+    Raises:
+        ArrowException: It is no such file, or one of another schema version.
+        OSError: It cannot be read.
+    """
+    file = pq.ParquetFile(source)
+    version = (file.schema_arrow.metadata or {}).get(b"schema_version", b"")
+    if version != str(SCHEMA_VERSION).encode():
+        raise pa.ArrowInvalid(f"its schema version is {version[:20]!r}, this release reads {SCHEMA_VERSION} only")
+    table = file.read(columns=[column for column in columns if column != "step"])
     field = SCHEMAS[name].field("step")
-    steps = pa.array([step] * rows, type=field.type)
-    return table.append_column(field, steps) if table.num_columns else pa.table([steps], schema=pa.schema([field]))
+    steps = pa.array([step] * file.metadata.num_rows, type=field.type)
+    whole = table.append_column(field, steps) if table.num_columns else pa.table([steps], schema=pa.schema([field]))
+    return whole.select(columns)
 
 
 def to_parquet(table: pa.Table) -> bytes:

@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
 from league.durable import append, file_sha256, hashes, holds, lock, remove, sync, sync_all, write, write_all
 from league.retention import Retention, kept
-from league.schemas import SCHEMAS, empty_table, to_parquet, to_table, with_step, without_step
+from league.schemas import SCHEMAS, empty_table, from_parquet, to_parquet, to_table, without_step
 from league.types import Row
 
 CONFIG, VERSIONS, METRICS, COMMITS = "config.yaml", "versions.json", "metrics.jsonl", "commits"
@@ -320,12 +319,10 @@ def read_table(run: Path, name: str, columns: Sequence[str] | None = None) -> pa
     if unknown := sorted(set(wanted) - set(parts[0].column_names)):
         raise ValueError(f"table {name!r} has no column {unknown!r}, its columns are {parts[0].column_names!r}")
     parts = [parts[0].select(wanted)]
-    stored = [column for column in wanted if column != "step"]
     for step in committed_steps(run):
         with storage_errors(f"cannot read step {step} of table {name!r} in {str(run)!r}"):
             if name in read_object(run / COMMITS / f"step={step}.json", "tables")["tables"]:
-                file = pq.ParquetFile(part(run, name, step))
-                parts.append(with_step(file.read(columns=stored), name, step, file.metadata.num_rows).select(wanted))
+                parts.append(from_parquet(part(run, name, step), name, step, wanted))
     return pa.concat_tables(parts, promote_options="default")
 
 

@@ -225,6 +225,15 @@ def test_a_damaged_file_of_a_committed_step_is_one_clear_line(tmp_path: Path, da
         read_table(run.path, "ratings")
 
 
+def test_a_table_of_another_schema_version_is_one_clear_line(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    run.commit(0, {"ratings": [rating(0)]}, {})
+    path = run.path / "ratings" / "step=0" / "part-0.parquet"
+    pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata({"schema_version": "1"}), path)
+    with pytest.raises(StorageError, match=rf"its schema version is b'1', this release reads {SCHEMA_VERSION} only"):
+        read_table(run.path, "ratings")
+
+
 def test_what_is_no_run_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no run folder"):
         read_table(tmp_path, "ratings")
