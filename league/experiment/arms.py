@@ -24,6 +24,8 @@ class Arm:
     flags: tuple[str, ...]
     """Of `python -m league.run`, beside the settings that all arms share."""
     meaning: str
+    length: int = 1
+    """Its runs have this many times the steps of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -69,6 +71,17 @@ ARMS: Mapping[str, Arm] = {
             flags=(*_FOUR, "--game.rewards.scheme", "variance"),
             meaning="teachers are paid 4 rho (1 - rho) instead of the paper's 1 - rho",
         ),
+        Arm(
+            name="4T+4S-rare-evolution",
+            flags=(*_FOUR, "--evolve-every", "25"),
+            meaning="evolution every 25 steps instead of every 5: children learn for longer before they breed",
+        ),
+        Arm(
+            name="single-agent-total-long",
+            flags=(*_FOUR, "--single-agent", "--baseline-compute", "total"),
+            meaning="`single-agent-total` for four times the steps",
+            length=4,
+        ),
         Arm(name="8T+8S", flags=("--teachers", "8", "--students", "8"), meaning="a population of twice the size"),
     )
 }
@@ -77,23 +90,28 @@ MAIN = ("single-agent", "single-agent-total", "1T+1S", "4T+4S")
 ABLATIONS = ("4T+4S-no-evolution", "4T+4S-copy-parent", "4T+4S-linear", "4T+4S-variance")
 """Arms that the first `ABLATION_SEEDS` seeds run."""
 ABLATION_SEEDS = 3
+FOLLOW_UPS = ("single-agent", "4T+4S-rare-evolution", "single-agent-total-long")
+"""Arms that test why a claim was not seen, and what they are compared with."""
+FOLLOW_UP_SEEDS = (11, 12)
+"""On which nothing else has run: what the first seeds showed led to these arms."""
 
 
 def jobs(seeds: int, arms: Sequence[str] | None = None) -> list[Job]:
     """Return the runs in the order in which they are made: all main arms of a seed before the next seed.
 
     Args:
-        seeds: Number of seeds, 1, 2, ...; the pilot's are above 100.
-        arms: Arms to run; None is all main arms, and the ablations on the first seeds.
+        seeds: Number of seeds, 1, 2, ... up to 10; the pilot's are above 100.
+        arms: Arms to run; None is all main arms, the ablations on the first seeds, and the follow-ups on theirs.
 
     Raises:
-        ValueError: An arm that does not exist, or no seed.
+        ValueError: An arm that does not exist, or a number of seeds out of range.
     """
-    if seeds < 1:
-        raise ValueError(f"`seeds` must be at least 1, got {seeds!r}")
+    if not 1 <= seeds < min(FOLLOW_UP_SEEDS):
+        raise ValueError(f"`seeds` must be in [1, {min(FOLLOW_UP_SEEDS) - 1}], got {seeds!r}")
     if unknown := sorted(set(arms or ()) - ARMS.keys()):
         raise ValueError(f"`arms` must be among {', '.join(ARMS)}; got {unknown[0]!r}")
     if arms is not None:
         return [Job(seed=seed, arm=arm) for seed in range(1, seeds + 1) for arm in arms]
     main = [Job(seed=seed, arm=arm) for seed in range(1, seeds + 1) for arm in MAIN]
-    return main + [Job(seed=seed, arm=arm) for seed in range(1, min(seeds, ABLATION_SEEDS) + 1) for arm in ABLATIONS]
+    ablations = [Job(seed=seed, arm=arm) for seed in range(1, min(seeds, ABLATION_SEEDS) + 1) for arm in ABLATIONS]
+    return main + ablations + [Job(seed=seed, arm=arm) for seed in FOLLOW_UP_SEEDS for arm in FOLLOW_UPS]

@@ -1,4 +1,4 @@
-"""The paper's claims, each as a number a seed and what it should be.
+"""The paper's claims, and what was asked after them, each as a number a seed and what it should be.
 
 Owns which series of which arms a claim is about. Pure. A claim whose arms have not run on a seed has no number of it.
 """
@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from league import seeds
-from league.experiment.statistics import Interval, Verdict, interval, late_growth, rise, spectral_p, swings, verdict
+from league.experiment.arms import FOLLOW_UP_SEEDS
+from league.experiment.statistics import Interval, Verdict, interval, late_growth, rise, slow_excess, swings, verdict
 from league.experiment.summary import Record
 
 Runs = Mapping[tuple[str, int], Record]
@@ -21,7 +22,10 @@ Number = Callable[[Record], float | None]
 """One number of one run; None where the run does not have it."""
 
 Where = Literal["above", "below"]
+RATIO = "times"
+"""Unit of claims that compare two arms by their quotient."""
 POPULATION, SINGLE, TOTAL = "4T+4S", "single-agent", "single-agent-total"
+LONG, RARE = "single-agent-total-long", "4T+4S-rare-evolution"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +33,18 @@ class Claim:
     """Something that the paper says, or that it leaves open."""
 
     group: int
-    """Of the list in docs/experiment.md, 1 to 8."""
+    """Of the list in docs/experiment.md, 1 to 9."""
     text: str
     arms: tuple[str, ...]
-    """One arm, or two: then the number is that of the first less that of the second on the same seed."""
+    """One arm, or two: then the number is that of the first less (`RATIO`: by) that of the second on the same seed."""
     number: Number
     unit: str
+    """Of the number; `share` is shown in percent."""
     claimed: Where | None
     """Where the mean should lie, None where nothing is claimed."""
     than: float = 0.0
+    follow_up: bool = False
+    """Whether it is told by the seeds of the follow-ups, and by them alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +63,11 @@ def find(claim: Claim, records: Sequence[Record]) -> Finding:
     """Work a claim out over the seeds on which all its arms have run."""
     runs = {(record.arm, record.seed): record for record in records}
     by_seed: dict[int, float] = {}
-    for seed in sorted({record.seed for record in records}):
+    for seed in sorted({record.seed for record in records if (record.seed in FOLLOW_UP_SEEDS) is claim.follow_up}):
         numbers = [claim.number(runs[arm, seed]) if (arm, seed) in runs else None for arm in claim.arms]
         known = [number for number in numbers if number is not None]
         if len(known) == len(claim.arms):
-            by_seed[seed] = known[0] - sum(known[1:])
+            by_seed[seed] = known[0] / known[1] if claim.unit == RATIO else known[0] - sum(known[1:])
     if not by_seed:
         return Finding(claim=claim)
     found = interval(list(by_seed.values()))
@@ -103,13 +110,12 @@ def swing_size(record: Record) -> float:
     return sum(sizes) / len(sizes) if sizes else 0.0
 
 
-def oscillates(record: Record) -> float | None:
-    """Return 1 where the solve rate has more power in slow waves than 95 % of its permutations, else 0."""
+def slow_waves(record: Record) -> float | None:
+    """Return how much more of its power the solve rate has in slow waves than its permutations have."""
     try:
-        p = spectral_p(record.numbers("solve_rate"), seeds.generator(record.seed, 0, "permutations", record.arm))
+        return slow_excess(record.numbers("solve_rate"), seeds.generator(record.seed, 0, "permutations", record.arm))
     except ValueError:
         return None
-    return float(p < 0.05)
 
 
 def growth(record: Record) -> float | None:
@@ -131,6 +137,12 @@ def mean_score(record: Record) -> float:
     return sum(scores) / len(scores)
 
 
+def student_score(record: Record) -> float:
+    """Return the mean over the members that attempt problems: students, or the single agent."""
+    scores = record.scores(teachers=False)
+    return sum(scores) / len(scores)
+
+
 def least_score(record: Record) -> float:
     """Return the weakest member's."""
     return min(record.scores())
@@ -140,37 +152,47 @@ def _versus(group: int, text: str, arm: str, other: str, number: Number, unit: s
     return Claim(group=group, text=text, arms=(arm, other), number=number, unit=unit, claimed=claimed)
 
 
-def _rises(group: int, text: str, arm: str, name: str, unit: str, claimed: Where) -> Claim:
-    return Claim(group=group, text=text, arms=(arm,), number=rise_of(name), unit=unit, claimed=claimed)
+def _rises(group: int, text: str, arm: str, name: str, unit: str, claimed: Where, *, follow_up: bool = False) -> Claim:
+    number = rise_of(name)
+    return Claim(group=group, text=text, arms=(arm,), number=number, unit=unit, claimed=claimed, follow_up=follow_up)
 
 
-CLAIMS: tuple[Claim, ...] = (
-    _rises(1, "The single agent's solve rate climbs", SINGLE, "solve_rate", "share", "above"),
-    Claim(
-        group=1,
-        text="towards 1: above 0.9 in the last quarter",
-        arms=(SINGLE,),
+def _nearly_all(group: int, text: str, arm: str, *, follow_up: bool = False) -> Claim:
+    return Claim(
+        group=group,
+        text=text,
+        arms=(arm,),
         number=late("solve_rate"),
         unit="share",
         claimed="above",
         than=0.9,
-    ),
+        follow_up=follow_up,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _rises(1, "The single agent's solve rate climbs", SINGLE, "solve_rate", "share", "above"),
+    _nearly_all(1, "towards 1: above 0.9 in the last quarter", SINGLE),
     _rises(1, "Its problems get simpler: depth of the syntax tree", SINGLE, "ast_depth", "levels", "below"),
     _rises(1, "cyclomatic complexity", SINGLE, "cyclomatic", "paths", "below"),
     _rises(1, "lines", SINGLE, "lines", "lines", "below"),
     _rises(1, "variables", SINGLE, "variables", "variables", "below"),
     _rises(1, "the frozen base solves more of them", SINGLE, "base_solve_rate", "share", "above"),
+    _rises(1, "with all the population's compute its solve rate climbs", TOTAL, "solve_rate", "share", "above"),
+    _rises(1, "and the frozen base solves more of its problems", TOTAL, "base_solve_rate", "share", "above"),
     _versus(2, "The population's solve rate swings more often", POPULATION, SINGLE, swing_count, "swings", "above"),
     _versus(2, "and further", POPULATION, SINGLE, swing_size, "share", "above"),
+    _versus(2, "more often than with as many problems a step", POPULATION, TOTAL, swing_count, "swings", "above"),
+    _versus(2, "and further than with as many", POPULATION, TOTAL, swing_size, "share", "above"),
     Claim(
         group=2,
-        text="It oscillates: more slow waves than permuted, as a share of the seeds",
+        text="It oscillates: the share of its power in slow waves less that of its permutations",
         arms=(POPULATION,),
-        number=oscillates,
+        number=slow_waves,
         unit="share",
         claimed="above",
-        than=0.5,
     ),
+    _versus(2, "more than the single agent's", POPULATION, TOTAL, slow_waves, "share", "above"),
     _rises(2, "Its problems get harder: depth of the syntax tree", POPULATION, "ast_depth", "levels", "above"),
     _rises(2, "cyclomatic complexity", POPULATION, "cyclomatic", "paths", "above"),
     _rises(2, "lines", POPULATION, "lines", "lines", "above"),
@@ -181,12 +203,28 @@ CLAIMS: tuple[Claim, ...] = (
     _versus(4, "Members solve more than the single agent", POPULATION, SINGLE, mean_score, "share", "above"),
     _versus(4, "also than the one with all their compute", POPULATION, TOTAL, mean_score, "share", "above"),
     _versus(4, "the weakest member, too", POPULATION, SINGLE, least_score, "share", "above"),
+    _versus(4, "its students alone", POPULATION, SINGLE, student_score, "share", "above"),
+    _versus(4, "its students alone, against all their compute", POPULATION, TOTAL, student_score, "share", "above"),
     _versus(5, "Students are paid less all the same", POPULATION, SINGLE, late("student_reward"), "reward", "below"),
-    _versus(6, "A step of eight adapters less one of the single agent", POPULATION, SINGLE, seconds_a_step, "s", None),
-    _versus(6, "with the same compute in one adapter", POPULATION, TOTAL, seconds_a_step, "s", None),
+    _versus(6, "A step of eight adapters by one of the single agent", POPULATION, SINGLE, seconds_a_step, RATIO, None),
+    _versus(6, "by one with the same compute in one adapter", POPULATION, TOTAL, seconds_a_step, RATIO, None),
     _versus(7, "Evolution helps", POPULATION, "4T+4S-no-evolution", mean_score, "share", "above"),
+    _versus(7, "by its students alone", POPULATION, "4T+4S-no-evolution", student_score, "share", "above"),
     _versus(7, "more than copies of survivors", POPULATION, "4T+4S-copy-parent", mean_score, "share", "above"),
     _versus(7, "more than means of survivors", POPULATION, "4T+4S-linear", mean_score, "share", "above"),
     _versus(8, "The variance reward against the paper's", "4T+4S-variance", POPULATION, mean_score, "share", None),
     _versus(8, "its solve rate at the end", "4T+4S-variance", POPULATION, late("solve_rate"), "share", None),
+    _rises(9, "Four times the steps: the solve rate climbs", LONG, "solve_rate", "share", "above", follow_up=True),
+    _nearly_all(9, "and is above 0.9 in the last quarter", LONG, follow_up=True),
+    _rises(9, "and problems get simpler: depth", LONG, "ast_depth", "levels", "below", follow_up=True),
+    _rises(9, "and the base solves more of them", LONG, "base_solve_rate", "share", "above", follow_up=True),
+    Claim(
+        group=9,
+        text="Evolution five times as rare: students solve more than the single agent",
+        arms=(RARE, SINGLE),
+        number=student_score,
+        unit="share",
+        claimed="above",
+        follow_up=True,
+    ),
 )

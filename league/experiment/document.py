@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from league.experiment.arms import ARMS
-from league.experiment.claims import CLAIMS, Finding, find
+from league.experiment.claims import CLAIMS, RATIO, Finding, find
 from league.experiment.summary import Record
 
 TITLES = {
@@ -25,6 +25,7 @@ TITLES = {
     6: "Wall clock",
     7: "What evolution is good for",
     8: "Reward schemes",
+    9: "Changed settings, on other seeds",
 }
 PLOTTED = (
     ("solve_rate", "solve rate"),
@@ -32,7 +33,7 @@ PLOTTED = (
     ("ast_depth", "depth of the syntax tree"),
     ("coverage", "coverage"),
     ("student_reward", "students' reward"),
-    ("distinct_templates", "distinct templates"),
+    ("worked", "worked answers"),
 )
 _SMOOTH = 5
 _OPENING = """The paper shows it once, at 7B, with one seed. Here its claims are put to the test on nano: several seeds,
@@ -94,7 +95,7 @@ def _table(findings: Sequence[Finding]) -> str:
     lines = [_CLAIM_HEADER, "|---" * 7 + "|"]
     for finding in findings:
         claim, found = finding.claim, finding.interval
-        of = " less ".join(f"`{arm}`" for arm in claim.arms)
+        of = (" by " if claim.unit == RATIO else " less ").join(f"`{arm}`" for arm in claim.arms)
         if found is None:
             lines.append(_row((claim.text, of, "", "", "0", "", "not run")))
             continue
@@ -112,7 +113,7 @@ def _row(cells: Sequence[str]) -> str:
 def _number(value: float, unit: str, *, named: bool = False) -> str:
     if unit == "share":
         return f"{100 * value:+.1f}" + (" %" if named else "")
-    return f"{value:+.2f}" + (f" {unit}" if named else "")
+    return f"{value:.2f}" if unit == RATIO else f"{value:+.2f}" + (f" {unit}" if named else "")
 
 
 def draw(records: Sequence[Record], path: Path) -> None:

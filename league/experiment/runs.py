@@ -51,7 +51,16 @@ class Plan:
 
     def flags(self, job: Job) -> tuple[str, ...]:
         """Return what a run is started with, but for seed and folder."""
-        return (*SHARED, *ARMS[job.arm].flags, *self.extra, "--steps", str(self.steps), "--threads", str(self.threads))
+        arm = ARMS[job.arm]
+        return (
+            *SHARED,
+            *arm.flags,
+            *self.extra,
+            "--steps",
+            str(self.steps * arm.length),
+            "--threads",
+            str(self.threads),
+        )
 
     def folder(self, job: Job) -> Path:
         """Return the run folder."""

@@ -120,11 +120,11 @@ def _turning_points(values: Series, least: float) -> list[float]:
     return turns
 
 
-def spectral_p(series: ArrayLike, generator: np.random.Generator, *, permutations: int = 999) -> float:
-    """Return how often a permuted series has as much of its power in slow waves; 1 for a straight line.
+def slow_excess(series: ArrayLike, generator: np.random.Generator, *, permutations: int = 999) -> float:
+    """Return how much more of its power a series has in slow waves than its permutations have on average.
 
-    That is p under "no slow oscillation": the power of the periods from a tenth of the series (or 4 steps) to half of
-    it, as a share of all, of the series less its straight line: a trend is no oscillation.
+    That is around 0 where nothing oscillates: the power of the periods from a tenth of the series (or 4 steps) to half
+    of it, as a share of all, of the series less its straight line: a trend is no oscillation.
 
     Args:
         series: Of one run, [steps >= 12]; gaps (NaN) are filled by a straight line between neighbours.
@@ -143,10 +143,9 @@ def spectral_p(series: ArrayLike, generator: np.random.Generator, *, permutation
     slope, start = np.polyfit(places, filled, 1)
     rest = filled - (slope * places + start)
     if np.abs(rest).max() < 1e-9:
-        return 1.0
-    share = _slow_share(rest)
-    as_much = sum(_slow_share(generator.permutation(rest)) >= share for _ in range(permutations))
-    return float((1 + as_much) / (1 + permutations))
+        return 0.0
+    permuted = [_slow_share(generator.permutation(rest)) for _ in range(permutations)]
+    return _slow_share(rest) - sum(permuted) / permutations
 
 
 def _slow_share(values: Series) -> float:

@@ -16,8 +16,9 @@ import numpy as np
 import yaml
 
 from league.experiment.arms import Job
+from league.lineage import side_of
 from league.storage import CONFIG, VERSIONS, committed_steps, read_metrics, read_object, read_rows
-from league.types import Row
+from league.types import Row, Side
 from populora_env.types import Role, Task
 
 _DIGITS = 4
@@ -61,9 +62,13 @@ class Record:
         """
         return np.array([math.nan if value is None else value for value in self.series[name]], dtype=np.float64)
 
-    def scores(self) -> list[float]:
-        """Return each member's mean over the tasks of the suite."""
-        return [sum(shares.values()) / len(shares) for shares in self.heldout.values()]
+    def scores(self, *, teachers: bool = True) -> list[float]:
+        """Return each member's mean over the tasks of the suite, on demand without those that only teach."""
+        return [
+            sum(shares.values()) / len(shares)
+            for member_id, shares in self.heldout.items()
+            if teachers or side_of(member_id) is not Side.TEACHER
+        ]
 
 
 def summarise(run: Path, job: Job, flags: Sequence[str], heldout: Mapping[str, Shares]) -> Record:

@@ -27,6 +27,9 @@ def make_record(
         "settings": {"learn.lora_rank": 8, "game.rewards.scheme": "paper", "play.style": "compact"},
         "steps": STEPS,
         "series": series,
-        "heldout": {"a_0": {"deduction": score, "abduction": score}, "a_1": {"deduction": 0.1, "abduction": 0.3}},
+        "heldout": {
+            "student_0": {"deduction": score, "abduction": score},
+            "teacher_0": {"deduction": 0.1, "abduction": 0.3},
+        },
     }
     return Record(**(values | changes))
