@@ -325,9 +325,9 @@ class Pool:
 
     def _complete(self) -> None:
         """Start the zygotes that are missing: of a kind that nobody asked for so far, or after an interruption."""
-        if self._wanted.changed:
+        while self._wanted.changed:
+            self._wanted.changed = False  # before: while zygotes start, other threads may ask for more kinds
             self._add(self._wanted.missing(worker.launch.kind for worker in self._workers))
-            self._wanted.changed = False
 
     def _add(self, kinds: Sequence[Kind]) -> None:
         """Start zygotes, all at once, and test each."""

@@ -59,6 +59,26 @@ def test_zygotes_for_rare_hash_seeds_start_when_they_are_asked_for(pool: Pool) -
     assert len(pool.pids) == before + 1
 
 
+def test_a_zygote_asked_for_while_others_start_is_started_too(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rare, rarer = HASH_SEEDS[2:4]
+    batch, later = pool.batch(), pool.batch()
+    batch.submit("first", job(hash_seed=rare))
+    asked: list[int] = []
+    self_test = Pool._self_test
+
+    def submit_meanwhile(self: Pool, fresh: list[Worker]) -> None:
+        self_test(self, fresh)
+        with self._unlocked():  # as while it waits for the canaries
+            if not asked:
+                later.submit("second", job(hash_seed=rarer))
+                asked.append(rarer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Pool, "_self_test", submit_meanwhile)
+        assert [key for key, _ in batch.results()] == ["first"]
+    assert [key for key, _ in later.results()] == ["second"]
+
+
 def test_there_are_at_least_two_zygotes() -> None:
     small = Pool(VerifierConfig(workers=1))
     try:
