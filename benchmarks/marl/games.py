@@ -1,7 +1,7 @@
 """Many games of one environment, stepped side by side, as tensors for TorchRL's losses.
 
-Owns stacking, padding and beginning anew. TorchRL's own wrapper gives the same tensors, a wrapper a game; it costs five
-(mpe2) to twenty-five times (the token game) what the games themselves cost, which is why it is not used here.
+Owns stacking, padding and beginning anew. TorchRL's own wrapper gives the same tensors, a wrapper a game, but costs
+five to thirty times what the games themselves do, so that little of a small budget would be left for learning.
 """
 
 from __future__ import annotations
