@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load, save
 
 from league import seeds
@@ -50,7 +51,6 @@ class ClassicArena:
         self.table = make_table(game, self.cast, payoff_games=settings.payoff_games)
         self._learner = Learner(
             self.cast.present,
-            learning_rate=settings.learning_rate,
             entropy=settings.entropy,
             passes=settings.passes,
         )
@@ -97,6 +97,8 @@ class ClassicArena:
         began = time.perf_counter()
         counts = [self._settings.games_of(match.kind) for match in matches]
         ends = np.cumsum(counts)
+        starts, straight = ends - counts, [self._straight(count) for count in counts]
+        generator = seeds.generator(self._seed, step, "games")
         deal = Deal(
             first=np.repeat([self.slot_of(match.teacher) for match in matches], counts),
             second=np.repeat([self.slot_of(match.student) for match in matches], counts),
@@ -108,14 +110,15 @@ class ClassicArena:
                 counts,
                 axis=1,
             ),
+            strays=self._strays(matches, counts, straight, generator),
         )
-        gains, choices = self.table.deal(deal, seeds.generator(self._seed, step, "games"))
+        gains, choices = self.table.deal(deal, generator)
         played = time.perf_counter()
-        metrics = self._learner.update(choices)
+        metrics = self._learner.update(choices, self._settings.learning_rate_at(step))
         scores = self.game.score(gains)
         results = tuple(
-            MatchResult(match=match, observed=float(np.clip(scores[end - count : end].mean(), 0, 1)), n_problems=count)
-            for match, count, end in zip(matches, counts, ends.tolist(), strict=True)
+            MatchResult(match=match, observed=float(np.clip(scores[at : at + count].mean(), 0, 1)), n_problems=count)
+            for match, count, at in zip(matches, straight, starts.tolist(), strict=True)
         )
         seconds = {"play": played - began, "update": time.perf_counter() - played}
         return Play(results=results, tables={}, metrics=metrics, seconds=seconds)
@@ -169,6 +172,27 @@ class ClassicArena:
     def _keep(self, past: PastMember, slot: int) -> None:
         self.past.append(past)
         self._slots[past.member.adapter.member_id] = slot
+
+    def _straight(self, count: int) -> int:
+        """Return how many of a match's games nobody begins with random moves: the rest says nothing of the members."""
+        return max(1, count - int(count * self._settings.stray))
+
+    def _strays(
+        self, matches: Sequence[Match], counts: list[int], straight: list[int], generator: np.random.Generator
+    ) -> NDArray[np.bool_] | None:
+        """Return in which games each seat begins with random moves, [2, G]: in the last ones of a match, one seat.
+
+        It is the past member's, else that which a coin chooses.
+        """
+        if not self._settings.stray:
+            return None
+        astray = np.concatenate([np.arange(count) >= first for count, first in zip(counts, straight, strict=True)])
+        past = np.repeat(
+            [[match.teacher.frozen for match in matches], [match.student.frozen for match in matches]], counts, axis=1
+        )
+        heads = generator.random(len(astray)) < 0.5
+        seats = np.where(past.any(axis=0), past[1], heads)
+        return np.stack([astray & ~seats, astray & seats])
 
     def _learns(self, match: Match, member: Member) -> bool:
         return not member.frozen and self._settings.games_learnt(match.kind)

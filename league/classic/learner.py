@@ -43,20 +43,19 @@ class Choices:
 class Learner:
     """Owns the moments of every slot."""
 
-    def __init__(self, stack: AdapterStack, *, learning_rate: float, entropy: float, passes: int) -> None:
+    def __init__(self, stack: AdapterStack, *, entropy: float, passes: int) -> None:
         """Prepare to learn.
 
         Args:
             stack: Over a `PolicyNetwork`.
-            learning_rate: Of all members, > 0.
             entropy: What a nat of a member's entropy is worth to it, in its gains' standard deviations, >= 0.
             passes: Updates from the same choices, >= 1.
         """
         self._stack = stack
         self._optimiser = SlotAdamW(stack, AdamConfig(beta2=0.95, max_grad_norm=0.5))
-        self._learning_rate, self._entropy, self._passes = learning_rate, entropy, passes
+        self._entropy, self._passes = entropy, passes
 
-    def update(self, choices: Choices) -> Mapping[str, float]:
+    def update(self, choices: Choices, learning_rate: float) -> Mapping[str, float]:
         """Improve every member by its own choices; return mean entropy and error of the guessed gains.
 
         A member's loss is the mean over its choices of clip(rho, A) + (V - gain)^2 / 2 - entropy x H, with
@@ -81,7 +80,7 @@ class Learner:
                 error = (worth - gains).square()
                 loss = (shares * (objective + 0.5 * error - self._entropy * entropy)).sum()
                 loss.backward()
-            self._optimiser.step(dict.fromkeys(map(int, members), self._learning_rate))
+            self._optimiser.step(dict.fromkeys(map(int, members), learning_rate))
             entropy_mean, error_mean = float(entropy.detach().mean()), float(error.detach().mean())
         return {"entropy": entropy_mean, "gain_error": error_mean}
 

@@ -22,6 +22,8 @@ SEATS = (Side.TEACHER, Side.STUDENT)
 """The sides by seat."""
 SHOWN = 24
 """Past members of each side in the printed payoff matrix; evenly spaced over time."""
+NEAREST = 0.1
+"""Policies that differ by no more, see `distinct`, are copies."""
 _NOMINAL_GAMES = 1000
 """Games that an exact payoff counts as where counts are asked for."""
 _SUPPORT = 1e-6
@@ -61,7 +63,8 @@ def payoff_report(arena: ClassicArena, members: Sequence[Member], *, step: int) 
     """Return the payoffs of past and present members, and what they say.
 
     Scores are of students against teachers, in [0, 1]. The cyclic share is that of `league.payoff`; of past members at
-    most `SHOWN` of each side are looked at.
+    most `SHOWN` of each side are looked at. Where payoffs are exact, `cyclic_share_distinct` is told too: that of all
+    past and present members with near copies counted once, so that no pace weighs in it.
     """
     names: dict[Side, list[str]] = {}
     slots: dict[Side, Ints] = {}
@@ -72,14 +75,14 @@ def payoff_report(arena: ClassicArena, members: Sequence[Member], *, step: int) 
         names[side] = [one.member.adapter.member_id for one in chosen] + [member.member_id for member in present]
         slots[side] = np.array([arena.slot_of(member) for member in [*(one.member for one in chosen), *present]])
     scores = 0.5 * (1 + arena.payoffs(slots[Side.TEACHER], slots[Side.STUDENT], "report", step=step))
-    share = cyclic_share(scores * _NOMINAL_GAMES, np.full_like(scores, _NOMINAL_GAMES))
     mixed = solve_zero_sum(scores)
     profiles = alpha_rank(scores, 1 - scores)
     return {
         "teachers": names[Side.TEACHER],
         "students": names[Side.STUDENT],
         "scores": [[round(float(one), 4) for one in row] for row in scores],
-        "cyclic_share": None if share is None else share[0],
+        "cyclic_share": _circles(scores),
+        "cyclic_share_distinct": _circles_of_distinct(arena),
         "nash_value": mixed.value,
         "nash": {
             "teacher": _shares(names[Side.TEACHER], mixed.column),
@@ -91,6 +94,38 @@ def payoff_report(arena: ClassicArena, members: Sequence[Member], *, step: int) 
             "student": _shares(names[Side.STUDENT], profiles.sum(axis=1)),
         },
     }
+
+
+def _circles(scores: Floats) -> float | None:
+    share = cyclic_share(scores * _NOMINAL_GAMES, np.full_like(scores, _NOMINAL_GAMES))
+    return None if share is None else share[0]
+
+
+def _circles_of_distinct(arena: ClassicArena) -> float | None:
+    """Return the cyclic share of those who differ; None on boards, where nobody's policy is known everywhere.
+
+    Who stays long in one place leaves many copies of itself among past members, and who beats these seems skilful.
+    """
+    table = arena.table
+    if not isinstance(table, TreeTable):
+        return None
+    first, second = (table.policies(np.concatenate(arena.slots(side)), seat) for seat, side in enumerate(SEATS))
+    gains = table.tree.payoffs(first[distinct(first)], second[distinct(second)])
+    return _circles(arena.game.score(gains))
+
+
+def distinct(policies: Floats, nearest: float = NEAREST) -> list[int]:
+    """Return the places of policies [P, I, A] that differ from all chosen before them.
+
+    Two differ by the largest distance between their chances in one information state, half the sum of what their
+    actions' chances differ by; `nearest` or less counts as none.
+    """
+    chosen: list[int] = []
+    for place, policy in enumerate(policies):
+        far = 0.5 * np.abs(policies[chosen] - policy).sum(axis=2).max(axis=1, initial=0.0) > nearest
+        if far.all():
+            chosen.append(place)
+    return chosen
 
 
 def _support(mixed: Equilibrium) -> dict[str, int]:

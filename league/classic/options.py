@@ -17,6 +17,9 @@ from league.options import at_least
 GameChoice = Literal["rps", "kuhn", "leduc", "tictactoe", "connect_four"]
 """Games by the names of the command line."""
 
+BOARDS: tuple[GameChoice, ...] = ("tictactoe", "connect_four")
+"""Games that are played state by state, whose tree is not kept."""
+
 OpponentScheme = Literal["pfsp", "uniform", "latest", "psro"]
 """Whom members learn against; see docs/classic.md."""
 
@@ -59,8 +62,13 @@ class ClassicOptions:
     """How often NashConv is measured, evenly over the steps, >= 1."""
     learning_rate: GameFloat = None
     """Of all members, > 0."""
+    cooling: GameFloat = None
+    """Learning rate at the last step, of that in the first half of the steps; it falls in a line. > 0, <= 1."""
     entropy: GameFloat = None
     """What a nat of entropy is worth to a learner, in standard deviations of its gains, >= 0."""
+    stray: GameFloat = None
+    """Share of a match's games that one of the two, drawn evenly, begins with random moves, which nobody learns from;
+    for positions that good play never meets. >= 0, < 1; on boards only."""
     passes: GameInt = None
     """Updates from the same games, >= 1."""
     hidden: GameInt = None
@@ -80,6 +88,12 @@ class ClassicOptions:
         at_least(self, evolve_every=0, measurements=1, entropy=0, passes=1, hidden=1, lora_rank=1, threads=0)
         if self.learning_rate is not None and not 0 < self.learning_rate < float("inf"):
             raise ValueError(f"`learning_rate` must be finite and above 0, got {self.learning_rate!r}")
+        if self.cooling is not None and not 0 < self.cooling <= 1:
+            raise ValueError(f"`cooling` must be above 0 and at most 1, got {self.cooling!r}")
+        if self.stray is not None and not 0 <= self.stray < 1:
+            raise ValueError(f"`stray` must be at least 0 and below 1, got {self.stray!r}")
+        if self.stray and self.game not in BOARDS:
+            raise ValueError(f"`stray` is for the boards {', '.join(BOARDS)}; leave it out with {self.game}")
         if not self.opponents or len(set(self.opponents)) < len(self.opponents):
             raise ValueError(f"`opponents` must name each scheme once at most and one at least, got {self.opponents!r}")
 
@@ -100,7 +114,11 @@ class Settings:
     freeze_every: int
     evolve_every: int
     learning_rate: float
+    cooling: float
+    """Learning rate at the last step, of that in the first half of the steps."""
     entropy: float
+    stray: float
+    """Share of games that one of the two begins with random moves; they do not count for ratings."""
     passes: int
     hidden: int
     lora_rank: int
@@ -108,6 +126,11 @@ class Settings:
     """Share of a draw by pfsp that is even."""
     payoff_games: int = 16
     """Games by which a payoff is estimated where it is not exact."""
+
+    def learning_rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, from 1 on."""
+        fallen = max(0.0, 2 * step / self.steps - 1)
+        return self.learning_rate * (1 - (1 - self.cooling) * min(1.0, fallen))
 
     @property
     def past_matches(self) -> int:
@@ -128,14 +151,14 @@ class Settings:
 
 _GAME_FIELDS = (
     *("steps", "games", "freeze_every", "evolve_every", "passes", "hidden", "lora_rank"),
-    *("learning_rate", "entropy"),
+    *("learning_rate", "cooling", "entropy", "stray"),
 )
-_GAME_SETTINGS: Mapping[GameChoice, tuple[int, int, int, int, int, int, int, float, float]] = {
-    "rps": (300, 64, 10, 50, 2, 32, 8, 3e-3, 0.05),
-    "kuhn": (300, 128, 10, 50, 2, 64, 8, 3e-3, 0.2),
-    "leduc": (600, 256, 20, 100, 2, 64, 8, 3e-3, 0.1),
-    "tictactoe": (600, 96, 20, 100, 8, 128, 16, 3e-3, 0.1),
-    "connect_four": (200, 32, 20, 50, 8, 128, 16, 3e-3, 0.1),
+_GAME_SETTINGS: Mapping[GameChoice, tuple[int, int, int, int, int, int, int, float, float, float, float]] = {
+    "rps": (300, 64, 10, 50, 2, 32, 8, 3e-3, 1.0, 0.05, 0.0),
+    "kuhn": (300, 128, 10, 50, 2, 64, 8, 3e-3, 1.0, 0.2, 0.0),
+    "leduc": (600, 256, 20, 100, 2, 64, 8, 3e-3, 1.0, 0.1, 0.0),
+    "tictactoe": (1000, 192, 20, 350, 4, 128, 16, 3e-3, 0.1, 0.1, 0.75),
+    "connect_four": (200, 64, 20, 75, 4, 128, 16, 3e-3, 0.1, 0.1, 0.5),
 }
 """In the order of `_GAME_FIELDS`."""
 
@@ -157,7 +180,9 @@ def settle(options: ClassicOptions, opponents: OpponentScheme) -> Settings:
         freeze_every=int(values["freeze_every"]),
         evolve_every=0 if opponents == "latest" else int(values["evolve_every"]),
         learning_rate=values["learning_rate"],
+        cooling=values["cooling"],
         entropy=values["entropy"],
+        stray=values["stray"],
         passes=int(values["passes"]),
         hidden=int(values["hidden"]),
         lora_rank=int(values["lora_rank"]),

@@ -20,7 +20,8 @@ def ratios(leagues: Leagues) -> dict[str, float | None]:
 
     - `nash_conv`: of the mixture of the league's own scheme at the end, in the game's units;
     - `nash_conv_vs_uniform`: the same over that of random play; None where that is 0;
-    - `latest_cyclic_share`: of the payoffs of latest self-play;
+    - `latest_cyclic_share`, `latest_cyclic_share_distinct`: of the payoffs of latest self-play, and the same with near
+      copies counted once;
     - `lost_to_random`, `drawn_with_minimax`: shares of the games of the best member, on boards.
     """
     told: dict[str, float | None] = {}
@@ -30,9 +31,10 @@ def ratios(leagues: Leagues) -> dict[str, float | None]:
         random_play = ours[0]["references"]["random"]["nash_conv"]
         told["nash_conv"] = max(ends)
         told["nash_conv_vs_uniform"] = max(ends) / random_play if random_play > 1e-9 else None
-    shares = [league["payoff"]["cyclic_share"] for league in leagues.get("latest", ())]
-    if known := [share for share in shares if share is not None]:
-        told["latest_cyclic_share"] = min(known)
+    for name in ("cyclic_share", "cyclic_share_distinct"):
+        shares = [league["payoff"][name] for league in leagues.get("latest", ())]
+        if known := [share for share in shares if share is not None]:
+            told[f"latest_{name}"] = min(known)
     for name, reference, outcome, worst in (
         ("lost_to_random", "random", "lost", max),
         ("drawn_with_minimax", "minimax", "drawn", min),
@@ -57,7 +59,7 @@ def as_text(game: str, leagues: Leagues) -> list[str]:
             lines += _payoff(league["payoff"])
             lines += _references(league["references"])
     lines += ["", "worst seed"]
-    lines += [f"  {name:24}{'-' if value is None else f'{value:.4f}':>8}" for name, value in ratios(leagues).items()]
+    lines += [f"  {name:30}{'-' if value is None else f'{value:.4f}':>8}" for name, value in ratios(leagues).items()]
     return lines
 
 
@@ -73,11 +75,13 @@ def _curve(rows: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def _payoff(payoff: Mapping[str, Any]) -> list[str]:
-    share = payoff["cyclic_share"]
+    share, distinct = (
+        "-" if one is None else f"{one:.3f}" for one in (payoff["cyclic_share"], payoff["cyclic_share_distinct"])
+    )
     support = payoff["nash_support"]
     lines = [
         f"  payoffs of {len(payoff['students'])} students against {len(payoff['teachers'])} teachers: cyclic share "
-        f"{'-' if share is None else f'{share:.3f}'}, student's value {payoff['nash_value']:.3f}, "
+        f"{share} ({distinct} with near copies counted once), student's value {payoff['nash_value']:.3f}, "
         f"support {support['teacher']} and {support['student']}"
     ]
     for side in ("teacher", "student"):

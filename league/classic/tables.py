@@ -8,7 +8,7 @@ Symbols: G games, T slots of first players, S slots of second players.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from league.classic.cast import Cast
 from league.classic.games import TABULAR, ClassicGame
 from league.classic.learner import Choices
 from league.classic.tree import Floats, Ints, Tree, draw
+
+STRAY_ON = 0.75
+"""Chance that a random move of a player who began with one is followed by another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class Deal:
     """Slots of the second players, [G]."""
     learns: NDArray[np.bool_]
     """Whether the first, and the second player's choices are kept, [2, G]."""
+    strays: NDArray[np.bool_] | None = None
+    """Whether the first, and the second player begins with random moves, [2, G]; None where nobody does."""
 
 
 class Table(Protocol):
@@ -92,6 +97,15 @@ class TreeTable:
         return self.tree.payoffs(self.policies(first, 0), self.policies(second, 1))
 
 
+class _Part(NamedTuple):
+    """What one move of all running games adds, a row a game."""
+
+    games: Ints
+    players: Ints
+    kept: NDArray[np.bool_]
+    made: Choices
+
+
 class BoardTable:
     """A table for games without chance that are played state by state, all games side by side."""
 
@@ -100,21 +114,24 @@ class BoardTable:
         self._game, self._cast, self._payoff_games = game, cast, payoff_games
 
     def deal(self, deal: Deal, generator: np.random.Generator) -> tuple[Floats, Choices]:
-        """See `Table`."""
+        """See `Table`; random moves are nobody's choices, and are not kept."""
         states = [self._game.spiel.new_initial_state() for _ in deal.first]
         owners = np.stack([deal.first, deal.second])
+        astray = np.zeros_like(deal.learns) if deal.strays is None else deal.strays.copy()
         running = np.arange(len(states))
-        parts: list[tuple[Ints, Ints, Choices]] = []
+        parts: list[_Part] = []
         while len(running):
             now = [states[game] for game in running]
             players = np.array([state.current_player() for state in now])
-            choices = self._choose(now, players, owners[players, running], generator)
+            at_random = astray[players, running]
+            choices = self._choose(now, players, owners[players, running], at_random, generator)
             for state, action in zip(now, choices.actions.tolist(), strict=True):
                 state.apply_action(action)
-            parts.append((running, players, choices))
+            parts.append(_Part(running, players, deal.learns[players, running] & ~at_random, choices))
+            astray[players, running] &= generator.random(len(running)) < STRAY_ON
             running = running[[not state.is_terminal() for state in now]]
         gains = np.array([state.player_return(1) for state in states])
-        return gains, _joined([self._kept(part, deal, gains) for part in parts])
+        return gains, _joined([self._kept(part, gains) for part in parts])
 
     def payoffs(self, first: Ints, second: Ints, generator: np.random.Generator) -> Floats:
         """See `Table`."""
@@ -129,9 +146,16 @@ class BoardTable:
         means: Floats = gains.reshape(len(second), len(first), each).mean(axis=2)
         return means
 
-    def _choose(self, states: list[object], players: Ints, slots: Ints, generator: np.random.Generator) -> Choices:
+    def _choose(
+        self,
+        states: list[object],
+        players: Ints,
+        slots: Ints,
+        at_random: NDArray[np.bool_],
+        generator: np.random.Generator,
+    ) -> Choices:
         seen, legal = look(self._game, states, players)
-        odds = self._cast.chances(slots, seen, legal)
+        odds = np.where(at_random[:, None], legal, self._cast.chances(slots, seen, legal))
         actions = draw(odds, generator)
         return Choices(
             slots=slots,
@@ -142,18 +166,17 @@ class BoardTable:
             gains=np.zeros(len(actions), dtype=np.float32),
         )
 
-    def _kept(self, part: tuple[Ints, Ints, Choices], deal: Deal, gains: Floats) -> Choices:
+    def _kept(self, part: _Part, gains: Floats) -> Choices:
         """Keep the choices of those who learn, now that it is known how the games ended."""
-        games, players, made = part
-        kept = deal.learns[players, games]
-        signs = np.where(players == 1, 1.0, -1.0)
+        kept, made = part.kept, part.made
+        signs = np.where(part.players == 1, 1.0, -1.0)
         return Choices(
             slots=made.slots[kept],
             seen=made.seen[kept],
             legal=made.legal[kept],
             actions=made.actions[kept],
             logprobs=made.logprobs[kept],
-            gains=(gains[games] * signs / self._game.stake)[kept].astype(np.float32),
+            gains=(gains[part.games] * signs / self._game.stake)[kept].astype(np.float32),
         )
 
 

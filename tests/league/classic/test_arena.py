@@ -111,6 +111,19 @@ def test_a_run_folder_holds_matches_members_and_what_is_told(tmp_path: Path, gam
     assert set(told["references"]) == ({"random", "minimax"} if game == "tictactoe" else {"random", "cfr"})
 
 
+def test_games_that_begin_at_random_do_not_count_for_ratings(tmp_path: Path) -> None:
+    play_league("tictactoe", small("tictactoe", steps=1, stray=0.75), seed=0, measurements=1, out=tmp_path / "run")
+    counted = {row["kind"]: row["n_problems"] for row in read_rows(tmp_path / "run", "matches")}
+    assert counted == {"train": 2, "frozen": 1}, "a quarter of 8 and of 4 games"
+
+
+def test_the_learning_rate_falls_in_a_line_over_the_second_half() -> None:
+    settings = small("tictactoe", steps=10, learning_rate=1e-2, cooling=0.2)
+    assert [settings.learning_rate_at(step) for step in (1, 5)] == [1e-2, 1e-2]
+    assert settings.learning_rate_at(10) == pytest.approx(2e-3)
+    assert settings.learning_rate_at(8) == pytest.approx(1e-2 * (1 - 0.8 * 0.6))
+
+
 def test_seats_are_sides() -> None:
     settings = small("connect_four", teachers=2, students=3)
     arena = ClassicArena(load_game("connect_four"), settings, seed=0)

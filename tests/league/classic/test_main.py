@@ -18,7 +18,9 @@ def test_json_and_text_tell_every_scheme(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["--game", "rps", *SMALL, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told["leagues"]) == ["pfsp", "uniform", "latest", "psro"]
-    assert {"nash_conv", "nash_conv_vs_uniform", "latest_cyclic_share"} == set(told["ratios"])
+    assert {"nash_conv", "nash_conv_vs_uniform", "latest_cyclic_share", "latest_cyclic_share_distinct"} == set(
+        told["ratios"]
+    )
     assert told["ratios"]["nash_conv"] == told["leagues"]["pfsp"][0]["curve"][-1]["mixture"]
     assert main(["--game", "kuhn", *SMALL, "--opponents", "pfsp", "--seeds", "2"]) == 0
     text = capsys.readouterr().out
@@ -33,6 +35,9 @@ def test_json_and_text_tell_every_scheme(capsys: pytest.CaptureFixture[str]) -> 
         (["--game", "rps", "--steps", "0"], "`steps`"),
         (["--game", "rps", "--opponents", "psro", "psro"], "`opponents`"),
         (["--game", "rps", "--learning-rate", "0"], "`learning_rate`"),
+        (["--game", "tictactoe", "--cooling", "0"], "`cooling`"),
+        (["--game", "tictactoe", "--stray", "1"], "`stray`"),
+        (["--game", "kuhn", "--stray", "0.5"], "boards"),
     ],
 )
 def test_what_cannot_be_followed_is_one_line(capsys: pytest.CaptureFixture[str], flags: list[str], said: str) -> None:
@@ -54,6 +59,7 @@ def test_self_play_turns_in_circles_and_the_league_does_not(capsys: pytest.Captu
     assert main(["--game", "rps", "--opponents", "pfsp", "latest", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["ratios"]["latest_cyclic_share"] > 0.8
+    assert told["ratios"]["latest_cyclic_share_distinct"] > 0.9
     assert told["ratios"]["nash_conv"] < 0.1
     (latest,) = told["leagues"]["latest"]
     assert max(row["latest"] for row in latest["curve"][2:]) > 0.3
