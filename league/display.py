@@ -142,6 +142,11 @@ def tell(message: str) -> None:
     print(printable(message))
 
 
+def mention(message: str) -> None:
+    """Print one line of progress to standard error, which leaves standard output to results."""
+    print(printable(message), file=sys.stderr, flush=True)
+
+
 def complain(message: str) -> None:
     """Print one line of error to standard error."""
     print(f"error: {printable(' '.join(message.split()))}", file=sys.stderr)

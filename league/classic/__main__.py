@@ -10,11 +10,12 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import tyro
 
 from league.classic.options import ClassicOptions, settle
-from league.display import complain, tell
+from league.display import complain, mention, tell
 from league.machine import prepare_torch
 from league.storage import StorageError, refuse_existing
 
@@ -63,6 +64,7 @@ def _run(options: ClassicOptions) -> None:
                 seed=seed,
                 measurements=options.measurements,
                 out=None if options.out is None else options.out / f"{scheme}-{seed}",
+                say=partial(_mention, f"{scheme}, seed {seed}"),
             )
             for seed in range(options.seed, options.seed + options.seeds)
         ]
@@ -73,6 +75,10 @@ def _run(options: ClassicOptions) -> None:
         return
     for line in as_text(options.game, leagues):
         tell(line)
+
+
+def _mention(league: str, how_far: str) -> None:
+    mention(f"{league}: {how_far}")
 
 
 if __name__ == "__main__":

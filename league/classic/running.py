@@ -6,9 +6,10 @@ Owns the rules that the engine is given and the measuring on the way. Owns no pr
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ from league.rules import Breeding, Rules
 from league.schemas import SCHEMA_VERSION
 from league.storage import RunFolder
 from league.types import Recorder, Row, StepReport
+
+_LOG = logging.getLogger(__name__)
 
 RESULT_FILE = "classic.json"
 """What is told of the league, in its run folder."""
@@ -59,13 +62,13 @@ class Unkept:
 
 
 class Curve:
-    """A watcher that measures NashConv now and then."""
+    """A watcher that measures NashConv now and then, and says how far the league is."""
 
-    def __init__(self, arena: ClassicArena, *, every: int, last: int) -> None:
+    def __init__(self, arena: ClassicArena, *, every: int, last: int, say: Callable[[str], None]) -> None:
         """Measure every so many steps, and after the last."""
         self.rows: list[dict[str, float]] = []
         """`step`, `seconds` since the founding, measuring included, and `measures.nash_convs`."""
-        self._arena, self._every, self._last = arena, every, last
+        self._arena, self._every, self._last, self._say = arena, every, last, say
         self._began = time.perf_counter()
 
     def committed(self, report: StepReport) -> None:
@@ -75,10 +78,18 @@ class Curve:
             seconds = time.perf_counter() - self._began
             entropy = {"entropy": report.metrics["entropy"]} if report.step else {}
             self.rows.append({"step": report.step, "seconds": round(seconds, 2)} | entropy | told)
+            exact = f", NashConv {told['mixture']:.3f}" if "mixture" in told else ""
+            self._say(f"step {report.step}/{self._last}, {seconds:.0f} s{exact}")
 
 
 def play_league(
-    name: GameChoice, settings: Settings, *, seed: int, measurements: int, out: Path | None = None
+    name: GameChoice,
+    settings: Settings,
+    *,
+    seed: int,
+    measurements: int,
+    out: Path | None = None,
+    say: Callable[[str], None] = _LOG.info,
 ) -> dict[str, Any]:
     """Play one league and return what is to be told of it.
 
@@ -88,13 +99,14 @@ def play_league(
         seed: Root of all randomness.
         measurements: How often NashConv is measured, at least.
         out: Run folder to be made; None keeps nothing.
+        say: Hears at each measurement how far the league is.
 
     Raises:
         StorageError: The run folder cannot be made or written.
     """
     began = time.perf_counter()
     arena = ClassicArena(load_game(name), settings, seed=seed)
-    curve = Curve(arena, every=max(1, settings.steps // measurements), last=settings.steps)
+    curve = Curve(arena, every=max(1, settings.steps // measurements), last=settings.steps, say=say)
     run = None if out is None else _folder(out, arena, settings)
     recorder: Recorder = Unkept() if run is None else run
     try:

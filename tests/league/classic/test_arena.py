@@ -30,7 +30,7 @@ def small(game: Any, opponents: OpponentScheme = "pfsp", **changes: Any) -> Sett
 
 def make(settings: Settings, game: Any = "kuhn") -> tuple[League, ClassicArena]:
     arena = ClassicArena(load_game(game), settings, seed=3)
-    watcher = Curve(arena, every=2, last=settings.steps)
+    watcher = Curve(arena, every=2, last=settings.steps, say=[].append)
     past = PastMembers(arena, settings, seed=3)
     return League(make_rules(settings, seed=3), arena, Unkept(), watcher, past), arena
 

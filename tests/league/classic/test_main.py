@@ -16,7 +16,9 @@ SMALL = ["--teachers", "2", "--students", "2", "--steps", "4", "--games", "8", "
 
 def test_json_and_text_tell_every_scheme(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--game", "rps", *SMALL, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert "psro, seed 0: step 4/4, " in err
     assert list(told["leagues"]) == ["pfsp", "uniform", "latest", "psro"]
     assert {"nash_conv", "nash_conv_vs_uniform", "latest_cyclic_share", "latest_cyclic_share_distinct"} == set(
         told["ratios"]
