@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ import pytest
 from run_contents import contents
 from safetensors.torch import load_file
 
+from league.executors.cluster import Call, Cluster
 from league.run import main
 
-cluster_utils = pytest.importorskip("ray.cluster_utils", reason="ray is not installed: pip install '.[ray]'")
+ray = pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
+cluster_utils = pytest.importorskip("ray.cluster_utils")
 pytestmark = pytest.mark.slow
 
 FLAGS = (
@@ -30,7 +32,7 @@ FLAGS = (
 )
 SETTINGS = FLAGS.split()
 MARK = "POPULORA_TEST_CLUSTER"
-"""In the environment of everything that a test's cluster starts, so that no other process is ever killed."""
+"""In the environment of everything that a test's run starts, so that its processes are known."""
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +45,13 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def marked(mark: str, title: str = "") -> list[int]:
-    """Return the processes that bear the mark and whose command line begins with `title`."""
+def marked(mark: str) -> list[int]:
+    """Return the processes that bear the mark."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0") and (
-                folder / "cmdline"
-            ).read_bytes().startswith(title.encode()):
+        with suppress(OSError):  # it has ended, or is somebody else's
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
-        except OSError:  # it has ended, or is somebody else's
-            continue
     return found
 
 
@@ -101,49 +99,66 @@ def test_ctrl_c_leaves_no_process_and_the_resumed_run_equals_one_played_here(her
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes on this machine."""
-    monkeypatch.setenv(MARK, str(tmp_path))
+def cluster() -> Iterator[Any]:
+    """Two nodes on this machine, both of which the scheduler knows."""
     nodes = cluster_utils.Cluster(
         initialize_head=True,
+        connect=True,
         head_node_args={"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False},
     )
     nodes.add_node(num_cpus=1, object_store_memory=80 << 20)
+    wait_until(lambda: ray.available_resources().get("CPU") == 2, "both nodes")
+    ray.shutdown()
     yield nodes
     nodes.shutdown()
 
 
+@pytest.fixture
+def harmed(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the harm done so far: a worker, a trainer and a node end while their answers are waited for.
+
+    Who is to end is stopped before the call is sent, so that no answer can come first. A node ends with all who are on
+    it, one of whom was asked.
+    """
+    ask, done = Cluster.ask, list[str]()
+    (second,) = cluster.worker_nodes
+    raylet = second.all_processes["raylet"][0].process.pid
+
+    def harmful_ask(self: Cluster, calls: Sequence[Call]) -> list[Any]:
+        method = calls[0][1] if calls else ""
+        if not done and method == "generate":
+            kill(done, "worker", asked(self, calls)[0])
+        elif done == ["worker"] and method == "update" and (tmp_path / "run/commits/step=1.json").exists():
+            kill(done, "trainer", asked(self, calls)[0])
+        elif done == ["worker", "trainer"] and (
+            there := [pid for pid in asked(self, calls) if parent_of(pid) == raylet]
+        ):
+            os.kill(there[0], signal.SIGSTOP)
+            threading.Timer(0.3, cluster.remove_node, [second], {"allow_graceful": False}).start()
+            done.append("node")
+        return ask(self, calls)
+
+    def asked(self: Cluster, calls: Sequence[Call]) -> list[int]:
+        return ask(self, [(post, "pid", ()) for post, _, _ in calls])
+
+    monkeypatch.setattr(Cluster, "ask", harmful_ask)
+    return done
+
+
+def kill(done: list[str], what: str, pid: int) -> None:
+    """Stop a process at once and kill it soon."""
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(0.3, os.kill, [pid, signal.SIGKILL]).start()
+    done.append(what)
+
+
 def test_killing_a_worker_a_trainer_and_a_node_in_mid_step_changes_nothing(
-    here: Path, cluster: Any, tmp_path: Path
+    here: Path, cluster: Any, harmed: list[str], tmp_path: Path
 ) -> None:
-    out, mark = tmp_path / "run", str(tmp_path)
-    done: list[str] = []
-
-    def kill(method: str) -> None:
-        """Kill one process in the middle of a method."""
-        os.kill(wait_until(lambda: marked(mark, f"ray::{method}"), method)[0], signal.SIGKILL)
-        done.append(method)
-
-    def at_work(node: Any) -> list[int]:
-        """Return the node's actors that are in the middle of a method; a judge is on every node, others are spread."""
-        raylet = node.all_processes["raylet"][0].process.pid
-        kinds = ("RolloutWorker", "TrainWorker", "JudgeWorker")
-        return [pid for kind in kinds for pid in marked(mark, f"ray::{kind}.") if parent_of(pid) == raylet]
-
-    def harm() -> None:
-        kill("RolloutWorker.generate")
-        wait_until((out / "commits" / "step=1.json").exists, "step 1")
-        kill("TrainWorker.update")
-        (second,) = cluster.worker_nodes
-        wait_until(lambda: at_work(second), "work on the second node")
-        cluster.remove_node(second, allow_graceful=False)
-        done.append("node")
-
-    enemy = threading.Thread(target=harm, daemon=True)
-    enemy.start()
+    out = tmp_path / "run"
     assert main([*SETTINGS, "--executor", "ray", "--ray-address", cluster.address, "--out", str(out)]) == 0
-    enemy.join(timeout=60)
-    assert done == ["RolloutWorker.generate", "TrainWorker.update", "node"]
+    assert harmed == ["worker", "trainer", "node"]
+    assert not cluster.worker_nodes
     assert contents(out) == contents(here)
 
 
