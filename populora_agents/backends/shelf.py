@@ -6,18 +6,24 @@ adapters answer, so that nothing here is ever used twice, not even for the same 
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 from populora_agents.config import LoraConfig
 from populora_agents.lora import Adapter, save_adapter
 from populora_agents.types import AdapterVersion
 
 _MEMORY = Path("/dev/shm")
+_PREFIX = "populora-"
+_LOCK = "in-use"
+"""Locked as long as the folder's owner lives; the system lets go of it, however the owner ends."""
 
 _NUMBERS: Iterator[int] = count(1)
 """Of all shelves of the process, since an engine may see several."""
@@ -40,7 +46,7 @@ class Shelf:
     """Writes adapters where an engine on the same machine reads them."""
 
     def __init__(self, config: LoraConfig, base_name: str, *, parent: Path | None = None) -> None:
-        """Make a folder of our own.
+        """Make a folder of our own, and remove those of processes that were killed: they take memory.
 
         Args:
             config: Of all adapters.
@@ -51,7 +57,9 @@ class Shelf:
             parent = _MEMORY
         self._config = config
         self._base_name = base_name
-        self._folder = tempfile.TemporaryDirectory(prefix="populora-", dir=parent)
+        remove_abandoned(Path(tempfile.gettempdir()) if parent is None else parent)
+        self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=parent)
+        self._lock = _lock(Path(self._folder.name))
         self._mark = Path(self._folder.name).name
 
     def publish(self, version: AdapterVersion, adapter: Adapter) -> Published:
@@ -75,3 +83,21 @@ class Shelf:
     def close(self) -> None:
         """Remove the folder."""
         self._folder.cleanup()
+        self._lock.close()
+
+
+def _lock(folder: Path) -> IO[bytes]:
+    """Return the folder's lock file, locked before anybody can see it under its name."""
+    unseen = folder / f"{_LOCK}.new"
+    file = unseen.open("wb")
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unseen.rename(folder / _LOCK)
+    return file
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the folders of shelves whose process has ended without closing them; others' and open ones stay."""
+    for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
+        with suppress(OSError), lock.open("rb") as file:  # in use, somebody else's, or just removed
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
@@ -27,6 +30,25 @@ def test_even_the_same_version_gets_another_name_and_number_on_any_shelf(tmp_pat
     for shelf in shelves:
         shelf.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_shelf_removes_those_of_killed_processes_and_no_others(tmp_path: Path) -> None:
+    program = (
+        "from test_shelf import *; shelf = Shelf(CONFIG, 'tiny', parent=Path(sys.argv[1])); os.kill(os.getpid(), 9)"
+    )
+    command = [sys.executable, "-c", f"import os, sys; {program}", str(tmp_path)]
+    paths = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    subprocess.run(command, env=os.environ | paths, check=False)
+    (abandoned,) = tmp_path.iterdir()
+    stranger = tmp_path / "populora-of-mine"
+    stranger.mkdir()
+    first = Shelf(CONFIG, "tiny", parent=tmp_path)
+    assert not abandoned.exists()
+    second = Shelf(CONFIG, "tiny", parent=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+    first.close()
+    second.close()
+    assert list(tmp_path.iterdir()) == [stranger]
 
 
 def test_what_is_published_is_the_adapter(tmp_path: Path) -> None:
