@@ -6,6 +6,10 @@ A pilot on seeds 100 and above fixed them before the first run of the summary; d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+HIDDEN: Final = 128
+"""Units of each of the two hidden layers of all networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,14 @@ class PolicyGradientConfig:
     largest_gradient: float = 0.5
     """Norm at which gradients are cut, > 0."""
 
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _above_zero(self, "learning_rate", "passes", "minibatches", "clip", "largest_gradient")
+        if self.entropy_cost < 0:
+            raise ValueError(f"`entropy_cost` must be at least 0, got {self.entropy_cost!r}")
+        if not 0 <= self.trace <= 1:
+            raise ValueError(f"`trace` must be in [0, 1], got {self.trace!r}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QLearningConfig:
@@ -46,6 +58,14 @@ class QLearningConfig:
     """Share of random actions in the second half of the run, in [0, 1]; falls to it evenly from 1 over the first."""
     largest_gradient: float = 10.0
     """Norm at which gradients are cut, > 0."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _above_zero(self, "learning_rate", "buffer", "minibatch", "updates", "target_rate", "largest_gradient")
+        if self.target_rate > 0.5:
+            raise ValueError(f"`target_rate` must be at most 0.5, got {self.target_rate!r}")
+        if not 0 <= self.least_random <= 1:
+            raise ValueError(f"`least_random` must be in [0, 1], got {self.least_random!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +91,10 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Check the counts."""
-        for name in ("batches", "games", "steps", "points", "curve_episodes", "episodes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)!r}")
+        _above_zero(self, "batches", "games", "steps", "points", "curve_episodes", "episodes")
+
+
+def _above_zero(config: object, *names: str) -> None:
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise ValueError(f"`{name}` must be above 0, got {getattr(config, name)!r}")

@@ -6,20 +6,23 @@ Owns words and pictures. Every number of the table comes from the records.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.marl.algorithms import ALGORITHMS, FIRST, RANDOM, REFERENCES
+from benchmarks.marl.config import HIDDEN, TrainingConfig
 from benchmarks.marl.environments import ENVIRONMENTS
-from benchmarks.marl.statistics import Middle, bootstrap, standing
+from benchmarks.marl.statistics import Middle, Standing, bootstrap, standing
 from benchmarks.marl.summary import Record
-from benchmarks.marl.words import CLOSING, OPENING, READING, SHOWN_NAMES
+from benchmarks.marl.words import CLOSING, CONSTANT, OPENING, READING, SHOWN_NAMES
 from league.experiment.statistics import Interval, interval
 from league.seeds import generator
 
-TOKEN_MODES = tuple(name for name, environment in ENVIRONMENTS.items() if environment.judged)
+SOLVER_MODES = tuple(name for name, environment in ENVIRONMENTS.items() if environment.judged and environment.fixed)
+"""Of the token game: those in which the solvers alone are measured, so that scores are of one kind."""
+SOLVER_ROW = "both modes of solvers"
 _HEADER = (
     "environment",
     "algorithm",
@@ -50,16 +53,16 @@ class Row:
 
 
 def make_rows(records: Sequence[Record]) -> list[Row]:
-    """Return a row for each environment and algorithm, and for those that played all modes of the token game."""
+    """Return a row for each environment and algorithm, and for those that played both modes of `SOLVER_MODES`."""
     rows = []
     for name in ENVIRONMENTS:
         for algorithm in (*REFERENCES, *ALGORITHMS):
             if found := _scores(records, name, algorithm):
                 rows.append(_row(records, name, algorithm, [found]))
     for algorithm in (*REFERENCES, *ALGORITHMS):
-        found_by_mode = [_scores(records, name, algorithm) for name in TOKEN_MODES]
+        found_by_mode = [_scores(records, name, algorithm) for name in SOLVER_MODES]
         if all(found.keys() == found_by_mode[0].keys() and found for found in found_by_mode):
-            rows.append(_row(records, "token, all modes", algorithm, found_by_mode))
+            rows.append(_row(records, SOLVER_ROW, algorithm, found_by_mode))
     return rows
 
 
@@ -71,7 +74,7 @@ def _scores(records: Sequence[Record], environment: str, algorithm: str) -> dict
 
 def _row(records: Sequence[Record], name: str, algorithm: str, strata: Sequence[Mapping[int, float]]) -> Row:
     by_seed = [float(np.mean([stratum[seed] for stratum in strata])) for seed in strata[0]]
-    played = (name,) if name in ENVIRONMENTS else TOKEN_MODES
+    played = (name,) if name in ENVIRONMENTS else SOLVER_MODES
     seconds = [record.seconds for record in records if record.environment in played and record.algorithm == algorithm]
     return Row(
         environment=name,
@@ -90,7 +93,7 @@ def document(records: Sequence[Record], picture: str) -> str:
         records: Of all runs.
         picture: Where the plot lies, as the document names it.
     """
-    rows = make_rows(records)
+    rows, budget = make_rows(records), _budget(records)
     parts = [
         OPENING,
         _environments(),
@@ -98,27 +101,45 @@ def document(records: Sequence[Record], picture: str) -> str:
         _findings(rows),
         _table(rows),
         f"![learning curves of all runs]({picture})",
-        READING,
-        CLOSING,
+        READING.format(**budget),
+        CLOSING.format(**budget),
     ]
     return "\n\n".join(parts) + "\n"
 
 
+def _budget(records: Sequence[Record]) -> Mapping[str, object]:
+    """Return the numbers that the words name, which all runs of a summary share."""
+    used = next((record.settings for record in records if record.algorithm in ALGORITHMS), asdict(TrainingConfig()))
+    return {**used, "total_steps": used["batches"] * used["games"] * used["steps"], "hidden": HIDDEN}
+
+
 def _findings(rows: Sequence[Row]) -> str:
-    """Return which algorithms stand above random play, an environment a line."""
+    """Return how the algorithms stand to the references, an environment a line, and what the token game comes to."""
     lines = []
     for name in ENVIRONMENTS:
-        own = [row for row in rows if row.environment == name]
-        reference = next((row.mean for row in own if row.algorithm == RANDOM), None)
-        if reference is None:
-            continue
-        told: dict[str, list[str]] = {}
-        for row in own:
-            if row.algorithm not in REFERENCES:
-                told.setdefault(standing(row.mean, reference), []).append(SHOWN_NAMES[row.algorithm])
-        parts = [f"{', '.join(names)}: {found}" for found, names in told.items()]
-        lines.append(f"- above random play on `{name}`? {'; '.join(parts) or 'no runs yet'}.")
+        parts = []
+        for reference in REFERENCES:
+            told: dict[str, list[str]] = {}
+            for algorithm, found in _standings(rows, name, reference).items():
+                told.setdefault(found, []).append(SHOWN_NAMES[algorithm])
+            if told:
+                verdicts = "; ".join(f"{', '.join(names)}: {found}" for found, names in told.items())
+                parts.append(f"above {SHOWN_NAMES[reference]}? {verdicts}.")
+        if parts:
+            lines.append(f"- `{name}`: {' '.join(parts)}")
+    judged = [name for name, environment in ENVIRONMENTS.items() if environment.judged]
+    beyond = [found for name in judged for found in _standings(rows, name, FIRST).values()]
+    if beyond and "yes" not in beyond:
+        lines += ["", CONSTANT]
     return "\n".join(lines)
+
+
+def _standings(rows: Sequence[Row], environment: str, reference: str) -> dict[str, Standing]:
+    """Return by algorithm how it stands to a reference; nothing where that has not run."""
+    own = {row.algorithm: row.mean for row in rows if row.environment == environment}
+    if reference not in own:
+        return {}
+    return {name: standing(mean, own[reference]) for name, mean in own.items() if name not in REFERENCES}
 
 
 def _environments() -> str:
@@ -129,14 +150,8 @@ def _environments() -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     lines = [_line(_HEADER), "|---" * len(_HEADER) + "|"]
-    means = {(row.environment, row.algorithm): row.mean for row in rows}
     for row in rows:
-        above = [
-            standing(row.mean, means[row.environment, reference])
-            if row.algorithm not in REFERENCES and (row.environment, reference) in means
-            else ""
-            for reference in (RANDOM, FIRST)
-        ]
+        above = [_standings(rows, row.environment, reference).get(row.algorithm, "") for reference in REFERENCES]
         ends = "" if row.mean.count < 2 else f", {row.mean.low:.2f} to {row.mean.high:.2f}"
         lines.append(
             _line(

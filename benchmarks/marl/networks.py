@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-HIDDEN = 128
+from benchmarks.marl.config import HIDDEN
 
 
 def network(inputs: int, outputs: int, *, scale: float) -> nn.Sequential:

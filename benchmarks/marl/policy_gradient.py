@@ -94,6 +94,6 @@ class PolicyGradient:
         parts = []
         for kind in self._kinds:
             own, there = advantages[..., list(kind), :], acts[..., list(kind), :]
-            mean, spread = own[there].mean(), own[there].std()
+            mean, spread = own[there].mean(), own[there].std().nan_to_num()  # of one choice there is none
             parts.append(torch.where(there, (own - mean) / (spread + 1e-6), 0.0))
         return torch.cat(parts, dim=-2)

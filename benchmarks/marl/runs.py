@@ -27,7 +27,7 @@ def jobs(seeds: int, environments: Sequence[str], algorithms: Sequence[str]) -> 
 
     Args:
         seeds: Number of seeds, 1, 2, ...; the pilot's are above 99.
-        environments: Names; all references are run in each.
+        environments: Names; all references are run in each. A name given twice counts once.
         algorithms: Names; VDN and QMIX are left out where agents are not a team.
 
     Raises:
@@ -44,8 +44,8 @@ def jobs(seeds: int, environments: Sequence[str], algorithms: Sequence[str]) -> 
     return [
         Job(seed=seed, environment=name, algorithm=algorithm)
         for seed in range(1, seeds + 1)
-        for name in environments
-        for algorithm in (*REFERENCES, *algorithms)
+        for name in dict.fromkeys(environments)
+        for algorithm in dict.fromkeys((*REFERENCES, *algorithms))
         if ENVIRONMENTS[name].team or algorithm not in TEAM_ALGORITHMS
     ]
 
@@ -74,16 +74,17 @@ class Plan:
         """Return the runs that the summary does not have.
 
         Raises:
-            ValueError: It has one with other settings.
+            ValueError: It has one with other settings, planned or not: one table compares only what ran alike.
         """
-        done = {record.job: record for record in read_summary(self.summary)}
-        for job in self.jobs:
-            if job in done and done[job].settings != self.settings(job):
+        done = read_summary(self.summary)
+        for record in done:
+            if record.settings != self.settings(record.job):
                 raise ValueError(
-                    f"{self.summary}: {job.algorithm} on {job.environment}, seed {job.seed} ran with "
-                    f"{done[job].settings!r}, not with {self.settings(job)!r}; name another summary"
+                    f"{self.summary}: {record.algorithm} on {record.environment}, seed {record.seed} ran with "
+                    f"{record.settings!r}, not with {self.settings(record.job)!r}; name another summary"
                 )
-        return [job for job in self.jobs if job not in done]
+        there = {record.job for record in done}
+        return [job for job in self.jobs if job not in there]
 
 
 def run_all(plan: Plan, say: Say) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from league.experiment.statistics import Interval
 
-Standing = Literal["yes", "no", "not shown", "too few seeds"]
+Standing = Literal["yes", "below", "not shown", "too few seeds"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def bootstrap(strata: Sequence[Sequence[float]], generator: np.random.Generator,
 
 
 def standing(found: Interval, reference: Interval) -> Standing:
-    """Return whether an interval lies wholly above ("yes") or below ("no") that of a reference."""
+    """Return whether an interval lies wholly above ("yes") or below ("below") that of a reference."""
     if min(found.count, reference.count) < 2:
         return "too few seeds"
-    return "yes" if found.low > reference.high else "no" if found.high < reference.low else "not shown"
+    return "yes" if found.low > reference.high else "below" if found.high < reference.low else "not shown"

@@ -11,7 +11,7 @@ def make_record(environment: str, algorithm: str, seed: int, *, score: float) ->
         environment=environment,
         algorithm=algorithm,
         seed=seed,
-        settings={"batches": 2},
+        settings={"batches": 2, "games": 32, "steps": 32, "episodes": 64},
         curve=[[0, 0.0], [2048, score]],
         score=score,
         seconds=10.0,

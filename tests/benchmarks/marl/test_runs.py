@@ -23,6 +23,10 @@ def test_mixtures_are_for_teams_and_seeds_come_one_after_the_other() -> None:
     assert mixed == {"token-team", "simple_spread", "simple_speaker_listener"}
 
 
+def test_a_name_given_twice_is_run_once() -> None:
+    assert jobs(1, ["token-team"] * 2, ["iql", "iql"]) == jobs(1, ["token-team"], ["iql"])
+
+
 @pytest.mark.parametrize(("seeds", "names"), [(0, ["token-team"]), (1, ["token-none"])])
 def test_what_cannot_be_run_is_refused(seeds: int, names: list[str]) -> None:
     with pytest.raises(ValueError, match="must be"):
@@ -39,6 +43,9 @@ def test_what_is_left_is_what_the_summary_lacks(tmp_path: Path) -> None:
     plan.config = TrainingConfig(batches=7)
     with pytest.raises(ValueError, match="name another summary"):
         plan.left()
+    plan.jobs = jobs(1, ["simple_spread"], ["iql"])
+    with pytest.raises(ValueError, match="iql on token-team, seed 1 ran with"):
+        plan.left()  # also what is not planned would stand in the same table
 
 
 def test_settings_are_those_of_the_own_family() -> None:

@@ -51,5 +51,5 @@ def test_an_interval_stands_above_another_only_if_they_are_apart() -> None:
     reference = Interval(mean=0.1, half=0.02, count=3)
     assert standing(Interval(mean=0.2, half=0.05, count=3), reference) == "yes"
     assert standing(Interval(mean=0.2, half=0.09, count=3), reference) == "not shown"
-    assert standing(Interval(mean=0.0, half=0.05, count=3), reference) == "no"
+    assert standing(Interval(mean=0.0, half=0.05, count=3), reference) == "below"
     assert standing(Interval(mean=0.5, half=0.0, count=1), reference) == "too few seeds"
