@@ -143,6 +143,12 @@ def student_score(record: Record) -> float:
     return sum(scores) / len(scores)
 
 
+def taught_score(record: Record) -> float | None:
+    """Return the mean over the same members, without those born after the last step; None where nobody is left."""
+    scores = record.scores(teachers=False, newborn=False)
+    return sum(scores) / len(scores) if scores else None
+
+
 def least_score(record: Record) -> float:
     """Return the weakest member's."""
     return min(record.scores())
@@ -205,11 +211,14 @@ CLAIMS: tuple[Claim, ...] = (
     _versus(4, "the weakest member, too", POPULATION, SINGLE, least_score, "share", "above"),
     _versus(4, "its students alone", POPULATION, SINGLE, student_score, "share", "above"),
     _versus(4, "its students alone, against all their compute", POPULATION, TOTAL, student_score, "share", "above"),
+    _versus(4, "without the student born after the last step", POPULATION, SINGLE, taught_score, "share", "above"),
+    _versus(4, "without that one, against all", POPULATION, TOTAL, taught_score, "share", "above"),
     _versus(5, "Students are paid less all the same", POPULATION, SINGLE, late("student_reward"), "reward", "below"),
     _versus(6, "A step of eight adapters by one of the single agent", POPULATION, SINGLE, seconds_a_step, RATIO, None),
     _versus(6, "by one with the same compute in one adapter", POPULATION, TOTAL, seconds_a_step, RATIO, None),
     _versus(7, "Evolution helps", POPULATION, "4T+4S-no-evolution", mean_score, "share", "above"),
     _versus(7, "by its students alone", POPULATION, "4T+4S-no-evolution", student_score, "share", "above"),
+    _versus(7, "without the one born last", POPULATION, "4T+4S-no-evolution", taught_score, "share", "above"),
     _versus(7, "more than copies of survivors", POPULATION, "4T+4S-copy-parent", mean_score, "share", "above"),
     _versus(7, "more than means of survivors", POPULATION, "4T+4S-linear", mean_score, "share", "above"),
     _versus(8, "The variance reward against the paper's", "4T+4S-variance", POPULATION, mean_score, "share", None),

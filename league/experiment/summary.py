@@ -17,6 +17,7 @@ import yaml
 
 from league.experiment.arms import Job
 from league.lineage import side_of
+from league.selection import count_victims
 from league.storage import CONFIG, VERSIONS, committed_steps, read_metrics, read_object, read_rows
 from league.types import Row, Side
 from populora_env.types import Role, Task
@@ -62,13 +63,35 @@ class Record:
         """
         return np.array([math.nan if value is None else value for value in self.series[name]], dtype=np.float64)
 
-    def scores(self, *, teachers: bool = True) -> list[float]:
-        """Return each member's mean over the tasks of the suite, on demand without those that only teach."""
+    def scores(self, *, teachers: bool = True, newborn: bool = True) -> list[float]:
+        """Return each member's mean over the tasks of the suite.
+
+        Args:
+            teachers: Also of those that only teach.
+            newborn: Also of those that `newborn` names.
+        """
+        left_out = frozenset() if newborn else self.newborn()
         return [
             sum(shares.values()) / len(shares)
             for member_id, shares in self.heldout.items()
-            if teachers or side_of(member_id) is not Side.TEACHER
+            if member_id not in left_out and (teachers or side_of(member_id) is not Side.TEACHER)
         ]
+
+    def newborn(self) -> frozenset[str]:
+        """Return the members that were born after the last step: they have never learned."""
+        settings = self.settings
+        evolves = settings["evolve.evolution"] and not settings["single_agent"]
+        if not evolves or self.steps % settings["evolve.evolve_every"]:
+            return frozenset()
+        found: set[str] = set()
+        for side in (Side.TEACHER, Side.STUDENT):
+            members = sorted((one for one in self.heldout if side_of(one) is side), key=_number)
+            found |= set(members[len(members) - count_victims(len(members), settings["evolve.fraction"]) :])
+        return frozenset(found)
+
+
+def _number(member_id: str) -> int:
+    return int(member_id.rpartition("_")[2])
 
 
 def summarise(run: Path, job: Job, flags: Sequence[str], heldout: Mapping[str, Shares]) -> Record:

@@ -24,7 +24,15 @@ def make_record(
         "seed": seed,
         "flags": ("--steps", "40"),
         "base": "nano-3",
-        "settings": {"learn.lora_rank": 8, "game.rewards.scheme": "paper", "play.style": "compact"},
+        "settings": {
+            "single_agent": False,
+            "learn.lora_rank": 8,
+            "game.rewards.scheme": "paper",
+            "play.style": "compact",
+            "evolve.evolution": False,
+            "evolve.evolve_every": 5,
+            "evolve.fraction": 0.25,
+        },
         "steps": STEPS,
         "series": series,
         "heldout": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from finished_runs import make_record
@@ -57,6 +58,16 @@ def test_students_are_told_without_their_teachers_and_times_are_quotients() -> N
     assert of("its students alone", records).by_seed == pytest.approx({1: 0.1})
     records[0].series["seconds"][:] = [3.0] * records[0].steps
     assert of("A step of eight adapters by one of the single agent", records).by_seed == {1: 3.0}
+
+
+def test_students_born_after_the_last_step_can_be_left_out() -> None:
+    settings = {"single_agent": False, "evolve.evolution": True, "evolve.evolve_every": 5, "evolve.fraction": 0.25}
+    shares = {"student_0": {"deduction": 0.6}, "student_7": {"deduction": 0.2}, "teacher_0": {"deduction": 0.1}}
+    records = [make_record(POPULATION, 1, heldout=shares, settings=settings), make_record(SINGLE, 1, score=0.4)]
+    assert of("its students alone", records).by_seed == pytest.approx({1: 0.0})
+    assert of("without the student born after the last step", records).by_seed == pytest.approx({1: 0.2})
+    alone = replace(records[0], heldout={"student_7": {"deduction": 0.2}})
+    assert of("without the student born after the last step", [alone, records[1]]).by_seed == {}
 
 
 def test_follow_ups_are_told_by_their_seeds_and_no_other_claim_is() -> None:

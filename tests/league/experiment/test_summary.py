@@ -33,3 +33,20 @@ def test_what_is_no_summary_is_refused_with_the_line(tmp_path: Path) -> None:
     path.write_text('{"arm": "4T+4S"}\n')
     with pytest.raises(ValueError, match="line 1 is no record"):
         read_summary(path)
+
+
+def test_those_born_after_the_last_step_are_the_newest_of_each_side() -> None:
+    ids = [(side, number) for side in ("student", "teacher") for number in (3, 9, 10, 8)]
+    shares = {f"{side}_{number}": {"deduction": number / 100} for side, number in ids}
+    settings = {"single_agent": False, "evolve.evolution": True, "evolve.evolve_every": 5, "evolve.fraction": 0.25}
+    record = make_record("4T+4S", 1, heldout=shares, settings=settings)
+    assert record.newborn() == {"student_10", "teacher_10"}
+    assert record.scores(teachers=False, newborn=False) == [0.03, 0.09, 0.08]
+    assert replace(record, settings=settings | {"evolve.fraction": 0.5}).newborn() == {
+        "student_9",
+        "student_10",
+        "teacher_9",
+        "teacher_10",
+    }
+    for changed in ({"evolve.evolution": False}, {"single_agent": True}, {"evolve.evolve_every": 7}):
+        assert replace(record, settings=settings | changed).newborn() == frozenset()
