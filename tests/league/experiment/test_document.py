@@ -30,8 +30,9 @@ def test_every_claim_has_a_row() -> None:
 
 def test_settings_are_those_that_all_runs_share() -> None:
     other = make_record("4T+4S", 3, settings=RECORDS[0].settings | {"game.rewards.scheme": "variance"})
-    text = document([*RECORDS, other], "curves.svg")
-    assert text.endswith("```yaml\nlearn.lora_rank: 8\nplay.style: compact\n```\n")
+    shared = document([*RECORDS, other], "curves.svg").partition("```yaml\n")[2]
+    assert "learn.lora_rank: 8\nplay.style: compact\n" in shared
+    assert "game.rewards.scheme" not in shared
 
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs matplotlib")
