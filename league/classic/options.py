@@ -38,8 +38,8 @@ class ClassicOptions:
     """Which game; teachers take the first seat, students the second."""
     opponents: tuple[OpponentScheme, ...] = SCHEMES
     """Whom members learn against, one league each: even opponents with past members (pfsp, the league's own), anybody
-    with past members (uniform), the present member of the same slot (latest self-play, without evolution), or past
-    members by the equilibrium of their payoff matrix (psro)."""
+    with past members (uniform), the present member of the same slot (latest self-play), or past members by the
+    equilibrium of their payoff matrix (psro); the last two without evolution."""
     seed: int = 0
     """Root of all randomness, >= 0."""
     seeds: int = 1
@@ -94,6 +94,8 @@ class ClassicOptions:
             raise ValueError(f"`stray` must be at least 0 and below 1, got {self.stray!r}")
         if self.stray and self.game not in BOARDS:
             raise ValueError(f"`stray` is for the boards {', '.join(BOARDS)}; leave it out with {self.game}")
+        if not self.past and "psro" in self.opponents:
+            raise ValueError("`past` must be at least 1 with psro, which learns from past members alone, got 0")
         if not self.opponents or len(set(self.opponents)) < len(self.opponents):
             raise ValueError(f"`opponents` must name each scheme once at most and one at least, got {self.opponents!r}")
 
@@ -166,7 +168,7 @@ _GAME_SETTINGS: Mapping[GameChoice, tuple[int, int, int, int, int, int, int, flo
 def settle(options: ClassicOptions, opponents: OpponentScheme) -> Settings:
     """Return the settings of one league: what was given, and the game's own values for the rest.
 
-    Latest self-play is without evolution: it is what the league is compared with.
+    Latest self-play and PSRO are without evolution: they are what the league is compared with.
     """
     values = dict(zip(_GAME_FIELDS, _GAME_SETTINGS[options.game], strict=True))
     values |= {name: given for name in _GAME_FIELDS if (given := getattr(options, name)) is not None}
@@ -178,7 +180,7 @@ def settle(options: ClassicOptions, opponents: OpponentScheme) -> Settings:
         games=int(values["games"]),
         past=options.past,
         freeze_every=int(values["freeze_every"]),
-        evolve_every=0 if opponents == "latest" else int(values["evolve_every"]),
+        evolve_every=0 if opponents in ("latest", "psro") else int(values["evolve_every"]),
         learning_rate=values["learning_rate"],
         cooling=values["cooling"],
         entropy=values["entropy"],

@@ -144,7 +144,7 @@ def make_rules(settings: Settings, *, seed: int) -> Rules:
         operators={
             name: Breeding(arity=operator.arity, parameters=operator.parameters) for name, operator in chosen.items()
         },
-        # The last evolution must leave the time to learn, else the newborn are judged.
+        # Nobody goes before the next evolution: a child is to be judged by what it has learned.
         min_age=settings.evolve_every,
         payoff_every=0,
         save_every=max(1, settings.steps),

@@ -40,6 +40,19 @@ _OPENING = """The paper shows it once, at 7B, with one seed. Here its claims are
 intervals, baselines matched in compute both ways, ablations. `python -m league.experiment coevolution` made the runs
 and this page. A claim is *seen* where the 95 % interval of its mean over seeds (Student's t) lies wholly on the side
 that it claims, *reversed* where it lies wholly on the other."""
+_READING = """How to read it:
+
+- Every claim has its own interval, and nothing is corrected for their number: of twenty that are false about one is
+  *seen* or *reversed* by chance. With three seeds an interval is 2.5 standard deviations wide to either side.
+- *Not seen* is not *shown to be false*: the interval tells which sizes are left.
+- The held-out suite is solved greedily, by all members, teachers too; those of a side that learn only to propose are
+  better at solving than the base only as far as one carries over to the other.
+- Evolution also happens after the last step, since a run may be made longer. Its children have not learned when they
+  are measured: one in four of each side. Groups 4 and 7 tell students with and without that one.
+- Solve rates of the arms with one teacher's proposals are means over a quarter of the problems, so they swing more by
+  chance; hence the comparisons with `single-agent-total`.
+- Seconds are of cores that other work shared, by turns more and less; `docs/training.md` has the paired measurement.
+- What led to which claim, what was added after seeing the first seeds, and what it all comes to is in `docs/log.md`."""
 _SETTINGS = """All runs share these, by the names of a run's `config.yaml`; what they do not share is what the arms are
 about. They were fixed by a pilot on other seeds before the first of these runs: `docs/log.md` tells what was tried and
 dropped."""
@@ -60,6 +73,7 @@ def document(records: Sequence[Record], picture: str) -> str:
         _arms(records),
         f"![curves of all arms]({picture})",
         "Thin lines are runs, thick ones their mean, both as means over five steps.",
+        _READING,
     ]
     findings = [find(claim, records) for claim in CLAIMS]
     for group, told in groupby(findings, key=lambda finding: finding.claim.group):

@@ -36,6 +36,7 @@ def test_json_and_text_tell_every_scheme(capsys: pytest.CaptureFixture[str]) -> 
         (["--game", "chess"], "invalid choice"),
         (["--game", "rps", "--steps", "0"], "`steps`"),
         (["--game", "rps", "--opponents", "psro", "psro"], "`opponents`"),
+        (["--game", "rps", "--past", "0"], "`past`"),
         (["--game", "rps", "--learning-rate", "0"], "`learning_rate`"),
         (["--game", "tictactoe", "--cooling", "0"], "`cooling`"),
         (["--game", "tictactoe", "--stray", "1"], "`stray`"),
