@@ -266,7 +266,7 @@ class League:
         Victims and parents are saved as they are then: nothing that lived is lost, every child can be made again.
         """
         rules = self.rules
-        if rules.evolve_every is None or step % rules.evolve_every:
+        if not rules.evolves_at(step):
             return ()
         plan = select(
             self.members,

@@ -48,6 +48,8 @@ class Rules:
     """Share of a `pfsp` draw that is even, in [0, 1]."""
     evolve_every: int | None = None
     """Steps between two evolutions, >= 1; None never evolves."""
+    evolve_last: bool = True
+    """Whether the last step may evolve, too: a run that may be made longer needs it, one that ends there does not."""
     operators: Mapping[str, Breeding] = field(default_factory=dict)
     """Operators by name; at least one where there is evolution."""
     fraction: float = 0.25
@@ -90,3 +92,9 @@ class Rules:
             raise ValueError("evolution needs `evolve_every` of at least 1 and at least one of `operators`")
         if self.evolve_every is not None and self.self_play:
             raise ValueError("a single agent does not evolve: `evolve_every` must be None where there is `self_play`")
+
+    def evolves_at(self, step: int) -> bool:
+        """Return whether the weakest are replaced after that step."""
+        if self.evolve_every is None or step % self.evolve_every:
+            return False
+        return self.evolve_last or step < self.steps

@@ -141,6 +141,7 @@ def make_rules(settings: Settings, *, seed: int) -> Rules:
         matchmaking="uniform" if settings.opponents == "psro" else settings.opponents,
         exploration=settings.exploration,
         evolve_every=settings.evolve_every if evolves else None,
+        evolve_last=False,  # its children would be measured before they have learned
         operators={
             name: Breeding(arity=operator.arity, parameters=operator.parameters) for name, operator in chosen.items()
         },

@@ -107,6 +107,13 @@ def test_versions_grow_by_one_a_step(make_league: Any) -> None:
     assert all(not row["parents"] for row in read_rows(run.path, "lineage"))
 
 
+@pytest.mark.parametrize(("last", "births"), [(True, {2, 4, 6}), (False, {2, 4})])
+def test_the_last_step_evolves_only_where_it_may(make_league: Any, last: bool, births: set[int]) -> None:
+    league, run = make_league(evolve_every=2, evolve_last=last, steps=6)
+    league.run()
+    assert {row["step"] for row in read_rows(run.path, "lineage") if row["parents"]} == births
+
+
 def test_same_seed_same_tables_and_another_seed_others(make_league: Any) -> None:
     tables = {}
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):

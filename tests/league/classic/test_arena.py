@@ -43,6 +43,7 @@ def test_every_scheme_plays_freezes_and_evolves(opponents: OpponentScheme) -> No
     assert all(one.member.frozen for one in arena.past)
     assert {member.version for member in league.members if member.born == 0} <= {6}
     assert any(member.born for member in league.members) == (opponents in ("pfsp", "uniform"))
+    assert {member.born for member in league.members} <= {0, 3}  # nobody is born after the last step, the sixth
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:
