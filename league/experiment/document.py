@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
@@ -15,6 +16,11 @@ import yaml
 from league.experiment.arms import ARMS
 from league.experiment.claims import CLAIMS, RATIO, Finding, find
 from league.experiment.summary import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Curve = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 TITLES = {
     1: "Self-calibration of the single agent",
@@ -72,7 +78,7 @@ def document(records: Sequence[Record], picture: str) -> str:
         _OPENING,
         _arms(records),
         f"![curves of all arms]({picture})",
-        "Thin lines are runs, thick ones their mean, both as means over five steps.",
+        "Thin lines are runs, thick ones their mean, both as means of five steps each.",
         _READING,
     ]
     findings = [find(claim, records) for claim in CLAIMS]
@@ -131,36 +137,45 @@ def _number(value: float, unit: str, *, named: bool = False) -> str:
 
 
 def draw(records: Sequence[Record], path: Path) -> None:
-    """Draw the curves of all arms, a panel a series, into an SVG or PNG file."""
+    """Draw the curves of all arms into an SVG or PNG file: a row a series, a column a length of runs."""
     from matplotlib.figure import Figure  # an extra: whoever only runs arms needs none
 
     arms = [name for name in ARMS if any(record.arm == name for record in records)]
-    figure = Figure(figsize=(9, 2.4 * (len(PLOTTED) // 2) + 0.6), layout="constrained")
-    panels = figure.subplots(len(PLOTTED) // 2, 2, sharex=True).flatten()
-    for panel, (name, title) in zip(panels, PLOTTED, strict=True):
-        for place, arm in enumerate(arms):
-            curves = [record.numbers(name) for record in records if record.arm == arm and name in record.series]
-            curves = [_smooth(curve) for curve in curves if not np.isnan(curve).all()]
-            if not curves:
-                continue
-            length = min(map(len, curves))
-            steps = np.arange(length) + 1
-            for curve in curves:
-                panel.plot(steps, curve[:length], color=f"C{place}", linewidth=0.4, alpha=0.35)
-            mean = np.mean([curve[:length] for curve in curves], axis=0)
-            panel.plot(steps, mean, color=f"C{place}", linewidth=1.5, label=arm)
-        panel.set_title(title, fontsize=9)
-        panel.tick_params(labelsize=8)
-    figure.supxlabel("step", fontsize=9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
+    lengths = sorted({record.steps for record in records})
+    size = (4.5 * max(2, len(lengths)), 2 * len(PLOTTED) + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(PLOTTED), len(lengths), sharex="col", sharey="row", squeeze=False)
+    for row, (name, title) in zip(panels, PLOTTED, strict=True):
+        for panel, length in zip(row, lengths, strict=True):
+            for place, arm in enumerate(arms):
+                own = [record for record in records if (record.arm, record.steps) == (arm, length)]
+                curves = [_means(record.numbers(name)) for record in own if name in record.series]
+                _plot(panel, [curve for curve in curves if not np.isnan(curve).all()], color=f"C{place}", label=arm)
+            panel.tick_params(labelsize=8)
+        row[0].set_ylabel(title, fontsize=9)
+    for panel, length in zip(panels[-1], lengths, strict=True):
+        panel.set_xlabel(f"step of {length}", fontsize=9)
+    lines = {line.get_label(): line for panel in panels.flat for line in panel.get_lines()}
+    told = [arm for arm in arms if arm in lines]
+    figure.legend([lines[arm] for arm in told], told, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def _smooth(curve: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the moving mean, gaps filled by straight lines."""
+def _plot(panel: Axes, curves: Sequence[Curve], *, color: str, label: str) -> None:
+    if not curves:
+        return
+    middles = np.arange(len(curves[0])) * _SMOOTH + (_SMOOTH + 1) / 2
+    for curve in curves:
+        panel.plot(middles, curve, color=color, linewidth=0.4, alpha=0.35)
+    panel.plot(middles, np.mean(curves, axis=0), color=color, linewidth=1.5, label=label)
+
+
+def _means(curve: Curve) -> Curve:
+    """Return the means of `_SMOOTH` steps each, gaps filled by straight lines."""
     places = np.arange(len(curve))
     there = ~np.isnan(curve)
+    if not there.any():
+        return curve
     filled = np.interp(places, places[there], curve[there])
-    width = min(_SMOOTH, len(filled))
-    return np.convolve(filled, np.ones(width) / width, mode="valid")
+    whole = max(1, len(filled) // _SMOOTH)
+    return np.array([part.mean() for part in np.array_split(filled[: whole * _SMOOTH], whole)])
