@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from league.display import complain, tell
-from league.experiment.arms import ABLATION_SEEDS, ABLATIONS, ARMS, MAIN, STEPS, jobs
+from league.experiment.arms import ARMS, FOLLOW_UP_SEEDS, FOLLOW_UPS, MAIN, STEPS, VARIATION_SEEDS, VARIATIONS, jobs
 from league.experiment.document import document, draw
 from league.experiment.runs import Plan, RunFailedError, run_all
 from league.experiment.summary import read_summary
@@ -77,7 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         "--arms",
         nargs="+",
         metavar="ARM",
-        help=f"default: {' '.join(MAIN)} on all seeds, {' '.join(ABLATIONS)} on the first {ABLATION_SEEDS}",
+        help=f"default: {' '.join(MAIN)} on all seeds, {' '.join(VARIATIONS)} on the first {VARIATION_SEEDS}, "
+        f"{' '.join(FOLLOW_UPS)} on seeds {', '.join(map(str, FOLLOW_UP_SEEDS))}",
     )
     parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help=f"steps of each run (default: {STEPS})")
     parser.add_argument("--out", type=Path, default=_OUT, metavar="DIR", help=f"folder of the runs (default: {_OUT})")

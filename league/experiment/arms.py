@@ -71,6 +71,7 @@ ARMS: Mapping[str, Arm] = {
             flags=(*_FOUR, "--game.rewards.scheme", "variance"),
             meaning="teachers are paid 4 rho (1 - rho) instead of the paper's 1 - rho",
         ),
+        Arm(name="8T+8S", flags=("--teachers", "8", "--students", "8"), meaning="a population of twice the size"),
         Arm(
             name="4T+4S-rare-evolution",
             flags=(*_FOUR, "--evolve-every", "25"),
@@ -82,17 +83,17 @@ ARMS: Mapping[str, Arm] = {
             meaning="`single-agent-total` for four times the steps",
             length=4,
         ),
-        Arm(name="8T+8S", flags=("--teachers", "8", "--students", "8"), meaning="a population of twice the size"),
+        Arm(name="4T+4S-long", flags=_FOUR, meaning="`4T+4S` for four times the steps", length=4),
     )
 }
 MAIN = ("single-agent", "single-agent-total", "1T+1S", "4T+4S")
 """Arms that every seed runs."""
-ABLATIONS = ("4T+4S-no-evolution", "4T+4S-copy-parent", "4T+4S-linear", "4T+4S-variance")
-"""Arms that the first `ABLATION_SEEDS` seeds run."""
-ABLATION_SEEDS = 3
-FOLLOW_UPS = ("single-agent", "4T+4S-rare-evolution", "single-agent-total-long")
+VARIATIONS = ("4T+4S-no-evolution", "4T+4S-copy-parent", "4T+4S-linear", "4T+4S-variance", "8T+8S")
+"""Arms that the first `VARIATION_SEEDS` seeds run."""
+VARIATION_SEEDS = 3
+FOLLOW_UPS = ("single-agent", "4T+4S-rare-evolution", "single-agent-total-long", "4T+4S-long")
 """Arms that test why a claim was not seen, and what they are compared with."""
-FOLLOW_UP_SEEDS = (11, 12)
+FOLLOW_UP_SEEDS = (11, 12, 13, 14, 15)
 """On which nothing else has run: what the first seeds showed led to these arms."""
 
 
@@ -101,7 +102,7 @@ def jobs(seeds: int, arms: Sequence[str] | None = None) -> list[Job]:
 
     Args:
         seeds: Number of seeds, 1, 2, ... up to 10; the pilot's are above 100.
-        arms: Arms to run; None is all main arms, the ablations on the first seeds, and the follow-ups on theirs.
+        arms: Arms to run; None is all main arms, the variations on the first seeds, and the follow-ups on theirs.
 
     Raises:
         ValueError: An arm that does not exist, or a number of seeds out of range.
@@ -113,5 +114,5 @@ def jobs(seeds: int, arms: Sequence[str] | None = None) -> list[Job]:
     if arms is not None:
         return [Job(seed=seed, arm=arm) for seed in range(1, seeds + 1) for arm in arms]
     main = [Job(seed=seed, arm=arm) for seed in range(1, seeds + 1) for arm in MAIN]
-    ablations = [Job(seed=seed, arm=arm) for seed in range(1, min(seeds, ABLATION_SEEDS) + 1) for arm in ABLATIONS]
-    return main + ablations + [Job(seed=seed, arm=arm) for seed in FOLLOW_UP_SEEDS for arm in FOLLOW_UPS]
+    others = [Job(seed=seed, arm=arm) for seed in range(1, min(seeds, VARIATION_SEEDS) + 1) for arm in VARIATIONS]
+    return main + others + [Job(seed=seed, arm=arm) for seed in FOLLOW_UP_SEEDS for arm in FOLLOW_UPS]

@@ -25,7 +25,7 @@ Where = Literal["above", "below"]
 RATIO = "times"
 """Unit of claims that compare two arms by their quotient."""
 POPULATION, SINGLE, TOTAL = "4T+4S", "single-agent", "single-agent-total"
-LONG, RARE = "single-agent-total-long", "4T+4S-rare-evolution"
+RARE, LONG, LONG_POPULATION = "4T+4S-rare-evolution", "single-agent-total-long", "4T+4S-long"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +154,19 @@ def least_score(record: Record) -> float:
     return min(record.scores())
 
 
-def _versus(group: int, text: str, arm: str, other: str, number: Number, unit: str, claimed: Where | None) -> Claim:
-    return Claim(group=group, text=text, arms=(arm, other), number=number, unit=unit, claimed=claimed)
+def _versus(
+    group: int,
+    text: str,
+    arm: str,
+    other: str,
+    number: Number,
+    unit: str,
+    claimed: Where | None,
+    *,
+    follow_up: bool = False,
+) -> Claim:
+    arms = (arm, other)
+    return Claim(group=group, text=text, arms=arms, number=number, unit=unit, claimed=claimed, follow_up=follow_up)
 
 
 def _rises(group: int, text: str, arm: str, name: str, unit: str, claimed: Where, *, follow_up: bool = False) -> Claim:
@@ -213,6 +224,8 @@ CLAIMS: tuple[Claim, ...] = (
     _versus(4, "its students alone, against all their compute", POPULATION, TOTAL, student_score, "share", "above"),
     _versus(4, "without the student born after the last step", POPULATION, SINGLE, taught_score, "share", "above"),
     _versus(4, "without that one, against all", POPULATION, TOTAL, taught_score, "share", "above"),
+    _versus(4, "Members of 4T+4S solve more than those of 1T+1S", POPULATION, "1T+1S", mean_score, "share", "above"),
+    _versus(4, "and than those of 8T+8S", POPULATION, "8T+8S", mean_score, "share", "above"),
     _versus(5, "Students are paid less all the same", POPULATION, SINGLE, late("student_reward"), "reward", "below"),
     _versus(6, "A step of eight adapters by one of the single agent", POPULATION, SINGLE, seconds_a_step, RATIO, None),
     _versus(6, "by one with the same compute in one adapter", POPULATION, TOTAL, seconds_a_step, RATIO, None),
@@ -223,17 +236,42 @@ CLAIMS: tuple[Claim, ...] = (
     _versus(7, "more than means of survivors", POPULATION, "4T+4S-linear", mean_score, "share", "above"),
     _versus(8, "The variance reward against the paper's", "4T+4S-variance", POPULATION, mean_score, "share", None),
     _versus(8, "its solve rate at the end", "4T+4S-variance", POPULATION, late("solve_rate"), "share", None),
+    _versus(
+        9,
+        "Evolution five times as rare: students solve more than the single agent",
+        RARE,
+        SINGLE,
+        student_score,
+        "share",
+        "above",
+        follow_up=True,
+    ),
     _rises(9, "Four times the steps: the solve rate climbs", LONG, "solve_rate", "share", "above", follow_up=True),
     _nearly_all(9, "and is above 0.9 in the last quarter", LONG, follow_up=True),
     _rises(9, "and problems get simpler: depth", LONG, "ast_depth", "levels", "below", follow_up=True),
     _rises(9, "and the base solves more of them", LONG, "base_solve_rate", "share", "above", follow_up=True),
-    Claim(
-        group=9,
-        text="Evolution five times as rare: students solve more than the single agent",
-        arms=(RARE, SINGLE),
-        number=student_score,
-        unit="share",
-        claimed="above",
+    _rises(
+        9,
+        "The population's problems get harder: depth",
+        LONG_POPULATION,
+        "ast_depth",
+        "levels",
+        "above",
         follow_up=True,
+    ),
+    _rises(
+        9, "and the base solves fewer of them", LONG_POPULATION, "base_solve_rate", "share", "below", follow_up=True
+    ),
+    *(
+        _versus(9, text, LONG_POPULATION, LONG, number, unit, "above", follow_up=True)
+        for text, number, unit in (
+            ("Its solve rate swings more often than that of the agent with all its compute", swing_count, "swings"),
+            ("and further", swing_size, "share"),
+            ("Its coverage keeps growing for longer", growth, "share"),
+            ("More of its templates are distinct in the last quarter", late("distinct_templates"), "share"),
+            ("More of its problems are valid in the last quarter", late("validity"), "share"),
+            ("Its members solve more", mean_score, "share"),
+            ("its students without those born after the last step", taught_score, "share"),
+        )
     ),
 )

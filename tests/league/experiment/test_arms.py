@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from league.experiment.arms import ABLATIONS, ARMS, FOLLOW_UP_SEEDS, FOLLOW_UPS, MAIN, Job, jobs
+from league.experiment.arms import ARMS, FOLLOW_UP_SEEDS, FOLLOW_UPS, MAIN, VARIATIONS, Job, jobs
 from league.run import parse
 
 
-def test_main_arms_on_all_seeds_and_ablations_on_the_first() -> None:
+def test_main_arms_on_all_seeds_and_variations_on_the_first() -> None:
     made = jobs(5)
-    assert len(made) == len(set(made)) == 5 * len(MAIN) + 3 * len(ABLATIONS) + 2 * len(FOLLOW_UPS)
+    assert len(made) == len(set(made)) == 5 * len(MAIN) + 3 * len(VARIATIONS) + 5 * len(FOLLOW_UPS)
     assert made[:4] == [Job(seed=1, arm=arm) for arm in MAIN]
-    assert {job.seed for job in made if job.arm in ABLATIONS} == {1, 2, 3}
+    assert {job.seed for job in made if job.arm in VARIATIONS} == {1, 2, 3}
     assert {job.seed for job in made if job.arm == "4T+4S-rare-evolution"} == set(FOLLOW_UP_SEEDS)
     assert jobs(1, ["8T+8S"]) == [Job(seed=1, arm="8T+8S")]
     with pytest.raises(ValueError, match=r"\[1, 10\], got 11"):
