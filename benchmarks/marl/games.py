@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from pettingzoo import ParallelEnv
 from tensordict import TensorDict
 from torch import Tensor
@@ -112,4 +113,4 @@ class Games:
 
 def _vector_space(env: ParallelEnv[str, Any, int], agent: str) -> Any:
     space = env.observation_space(agent)
-    return space["observation"] if hasattr(space, "spaces") else space
+    return space["observation"] if isinstance(space, spaces.Dict) else space

@@ -64,7 +64,8 @@ def payoff_report(arena: ClassicArena, members: Sequence[Member], *, step: int) 
 
     Scores are of students against teachers, in [0, 1]. The cyclic share is that of `league.payoff`; of past members at
     most `SHOWN` of each side are looked at. Where payoffs are exact, `cyclic_share_distinct` is told too: that of all
-    past and present members with near copies counted once, so that no pace weighs in it.
+    past and present members with near copies counted once, so that no pace weighs in it. Where they are means of games,
+    `cyclic_noise` is told instead: the share that chance alone would make.
     """
     names: dict[Side, list[str]] = {}
     slots: dict[Side, Ints] = {}
@@ -77,11 +78,14 @@ def payoff_report(arena: ClassicArena, members: Sequence[Member], *, step: int) 
     scores = 0.5 * (1 + arena.payoffs(slots[Side.TEACHER], slots[Side.STUDENT], "report", step=step))
     mixed = solve_zero_sum(scores)
     profiles = alpha_rank(scores, 1 - scores)
+    games = arena.table.payoff_games
+    share, noise = _circles(scores, games or _NOMINAL_GAMES) or (None, None)
     return {
         "teachers": names[Side.TEACHER],
         "students": names[Side.STUDENT],
         "scores": [[round(float(one), 4) for one in row] for row in scores],
-        "cyclic_share": _circles(scores),
+        "cyclic_share": share,
+        "cyclic_noise": None if games is None else noise,
         "cyclic_share_distinct": _circles_of_distinct(arena),
         "nash_value": mixed.value,
         "nash": {
@@ -96,9 +100,8 @@ def payoff_report(arena: ClassicArena, members: Sequence[Member], *, step: int) 
     }
 
 
-def _circles(scores: Floats) -> float | None:
-    share = cyclic_share(scores * _NOMINAL_GAMES, np.full_like(scores, _NOMINAL_GAMES))
-    return None if share is None else share[0]
+def _circles(scores: Floats, games: int) -> tuple[float, float] | None:
+    return cyclic_share(scores * games, np.full_like(scores, games))
 
 
 def _circles_of_distinct(arena: ClassicArena) -> float | None:
@@ -111,7 +114,8 @@ def _circles_of_distinct(arena: ClassicArena) -> float | None:
         return None
     first, second = (table.policies(np.concatenate(arena.slots(side)), seat) for seat, side in enumerate(SEATS))
     gains = table.tree.payoffs(first[distinct(first)], second[distinct(second)])
-    return _circles(arena.game.score(gains))
+    found = _circles(arena.game.score(gains), _NOMINAL_GAMES)
+    return None if found is None else found[0]
 
 
 def distinct(policies: Floats, nearest: float = NEAREST) -> list[int]:

@@ -75,13 +75,17 @@ def _curve(rows: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def _payoff(payoff: Mapping[str, Any]) -> list[str]:
-    share, distinct = (
-        "-" if one is None else f"{one:.3f}" for one in (payoff["cyclic_share"], payoff["cyclic_share_distinct"])
+    share, distinct, noise = (
+        "-" if payoff[name] is None else f"{payoff[name]:.3f}"
+        for name in ("cyclic_share", "cyclic_share_distinct", "cyclic_noise")
+    )
+    beside = (
+        f"{distinct} with near copies counted once" if payoff["cyclic_noise"] is None else f"{noise} by chance alone"
     )
     support = payoff["nash_support"]
     lines = [
         f"  payoffs of {len(payoff['students'])} students against {len(payoff['teachers'])} teachers: cyclic share "
-        f"{share} ({distinct} with near copies counted once), student's value {payoff['nash_value']:.3f}, "
+        f"{share} ({beside}), student's value {payoff['nash_value']:.3f}, "
         f"support {support['teacher']} and {support['student']}"
     ]
     for side in ("teacher", "student"):

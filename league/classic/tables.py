@@ -8,7 +8,7 @@ Symbols: G games, T slots of first players, S slots of second players.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,11 @@ class Deal:
 class Table(Protocol):
     """A place to play one game at."""
 
+    @property
+    def payoff_games(self) -> int | None:
+        """Games that a payoff is the mean of; None where it is exact."""
+        ...
+
     def deal(self, deal: Deal, generator: np.random.Generator) -> tuple[Floats, Choices]:
         """Play; return what the second player gained in each game, [G], and the choices of those who learn."""
         ...
@@ -50,6 +55,8 @@ class Table(Protocol):
 
 class TreeTable:
     """A table for games whose tree is known: policies are worked out once for all information states."""
+
+    payoff_games: Final = None
 
     def __init__(self, game: ClassicGame, cast: Cast) -> None:
         """Walk the tree."""
@@ -110,8 +117,9 @@ class BoardTable:
     """A table for games without chance that are played state by state, all games side by side."""
 
     def __init__(self, game: ClassicGame, cast: Cast, *, payoff_games: int) -> None:
-        """Prepare; a payoff is the mean of that many games."""
-        self._game, self._cast, self._payoff_games = game, cast, payoff_games
+        """Prepare; `payoff_games` as in `Table`."""
+        self._game, self._cast = game, cast
+        self.payoff_games = payoff_games
 
     def deal(self, deal: Deal, generator: np.random.Generator) -> tuple[Floats, Choices]:
         """See `Table`; random moves are nobody's choices, and are not kept."""
@@ -136,7 +144,7 @@ class BoardTable:
     def payoffs(self, first: Ints, second: Ints, generator: np.random.Generator) -> Floats:
         """See `Table`."""
         columns, rows = np.meshgrid(first, second)
-        each = self._payoff_games
+        each = self.payoff_games
         deal = Deal(
             first=np.repeat(columns.ravel(), each),
             second=np.repeat(rows.ravel(), each),

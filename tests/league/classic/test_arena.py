@@ -16,6 +16,7 @@ from league.classic.arena import ClassicArena
 from league.classic.games import load_game
 from league.classic.hall import PastMembers
 from league.classic.options import ClassicOptions, OpponentScheme, Settings, settle
+from league.classic.report import as_text
 from league.classic.running import RESULT_FILE, Curve, Unkept, make_rules, play_league
 from league.engine import League
 from league.storage import RunFolder, read_rows
@@ -108,6 +109,9 @@ def test_a_run_folder_holds_matches_members_and_what_is_told(tmp_path: Path, gam
     scores = np.array(told["payoff"]["scores"])
     assert scores.shape == (len(told["payoff"]["students"]), len(told["payoff"]["teachers"]))
     assert ((scores >= 0) & (scores <= 1)).all()
+    measured = game == "tictactoe"
+    assert (told["payoff"]["cyclic_noise"] is None) != measured
+    assert any("by chance alone" in line for line in as_text(game, {"pfsp": [told]})) == measured
     assert sum(told["payoff"]["alpha_rank"]["teacher"].values()) == pytest.approx(1, abs=0.02)
     assert set(told["references"]) == ({"random", "minimax"} if game == "tictactoe" else {"random", "cfr"})
 
