@@ -176,7 +176,8 @@ def _line(cells: Sequence[str]) -> str:
 
 def draw(records: Sequence[Record], path: Path) -> None:
     """Draw the learning curves, a panel an environment, into an SVG or PNG file."""
-    from matplotlib.figure import Figure  # an extra: whoever only makes runs needs none
+    from matplotlib import rc_context  # an extra: whoever only makes runs needs none
+    from matplotlib.figure import Figure
 
     names = [name for name in ENVIRONMENTS if any(record.environment == name for record in records)]
     lines = -(-len(names) // _COLUMNS)
@@ -203,4 +204,5 @@ def draw(records: Sequence[Record], path: Path) -> None:
         panel.set_axis_off()
     figure.supxlabel("steps of all games", fontsize=9)
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    with rc_context({"svg.hashsalt": path.name}):  # the same picture has the same names inside
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marl.environments import ENVIRONMENTS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Job:
@@ -50,7 +52,7 @@ def read_summary(path: Path) -> list[Record]:
     """Return the records of a summary, none where the file is not there.
 
     Raises:
-        ValueError: A line is no record, or two are of the same run.
+        ValueError: A line is no record, or of no environment, or two are of the same run.
     """
     records: list[Record] = []
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -59,6 +61,8 @@ def read_summary(path: Path) -> list[Record]:
             records.append(Record(**json.loads(line)))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: line {number} is no record of a run: {error}") from error
+    if unknown := sorted({record.environment for record in records} - ENVIRONMENTS.keys()):
+        raise ValueError(f"{path}: there is no environment {unknown[0]!r}; there are {', '.join(ENVIRONMENTS)}")
     if len({record.job for record in records}) < len(records):
         raise ValueError(f"{path}: two records are of the same run")
     return records

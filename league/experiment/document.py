@@ -5,6 +5,7 @@ Owns words and pictures. Every number comes from the records.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -58,10 +59,11 @@ _READING = """How to read it:
 - Solve rates of the arms with one teacher's proposals are means over a quarter of the problems, so they swing more by
   chance; hence the comparisons with `single-agent-total`.
 - Seconds are of cores that other work shared, by turns more and less; `docs/training.md` has the paired measurement.
-- What led to which claim, what was added after seeing the first seeds, and what it all comes to is in `docs/log.md`."""
+- What led to which claim, and what was added after seeing the first seeds, is in [log.md](log.md)."""
 _SETTINGS = """All runs share these, by the names of a run's `config.yaml`; what they do not share is what the arms are
-about. They were fixed by a pilot on other seeds before the first of these runs: `docs/log.md` tells what was tried and
-dropped."""
+about. They were fixed by a pilot on other seeds before the first of these runs: [log.md](log.md) tells what was tried
+and dropped."""
+_CONCLUSION = "log.md#2026-12-04-what-the-experiment-came-to"
 _ARM_HEADER = "| arm | what it is | seeds | steps | tokens a step | held-out, mean of members | weakest |"
 _CLAIM_HEADER = "| | of | mean | 95 % interval | seeds | by seed | verdict |"
 
@@ -73,19 +75,26 @@ def document(records: Sequence[Record], picture: str) -> str:
         records: Of all runs.
         picture: Where the plot lies, as the document names it.
     """
+    findings = [find(claim, records) for claim in CLAIMS]
     parts = [
         "# Does a population escape self-calibration?",
         _OPENING,
+        _tally(findings),
         _arms(records),
         f"![curves of all arms]({picture})",
         "Thin lines are runs, thick ones their mean, both as means of five steps each.",
         _READING,
     ]
-    findings = [find(claim, records) for claim in CLAIMS]
     for group, told in groupby(findings, key=lambda finding: finding.claim.group):
         parts += [f"## {group}. {TITLES[group]}", _table(list(told))]
     parts += ["## Settings", _SETTINGS, f"```yaml\n{_settings(records)}```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _tally(findings: Sequence[Finding]) -> str:
+    told = Counter(finding.verdict or "not run" for finding in findings if finding.claim.claimed is not None)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(told.items()))
+    return f"Of {told.total()} claims: {verdicts}. [log.md]({_CONCLUSION}) says what that comes to."
 
 
 def _arms(records: Sequence[Record]) -> str:
@@ -138,7 +147,8 @@ def _number(value: float, unit: str, *, named: bool = False) -> str:
 
 def draw(records: Sequence[Record], path: Path) -> None:
     """Draw the curves of all arms into an SVG or PNG file: a row a series, a column a length of runs."""
-    from matplotlib.figure import Figure  # an extra: whoever only runs arms needs none
+    from matplotlib import rc_context  # an extra: whoever only runs arms needs none
+    from matplotlib.figure import Figure
 
     arms = [name for name in ARMS if any(record.arm == name for record in records)]
     lengths = sorted({record.steps for record in records})
@@ -158,7 +168,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
     lines = {line.get_label(): line for panel in panels.flat for line in panel.get_lines()}
     told = [arm for arm in arms if arm in lines]
     figure.legend([lines[arm] for arm in told], told, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    with rc_context({"svg.hashsalt": path.name}):  # the same picture has the same names inside
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _plot(panel: Axes, curves: Sequence[Curve], *, color: str, label: str) -> None:

@@ -27,6 +27,10 @@ def test_what_is_no_summary_is_refused_with_the_line(tmp_path: Path) -> None:
     append_record(path, replace(record, score=0.6))
     with pytest.raises(ValueError, match="two records are of the same run"):
         read_summary(path)
+    path.unlink()
+    append_record(path, replace(record, environment="nowhere"))
+    with pytest.raises(ValueError, match="no environment 'nowhere'"):
+        read_summary(path)
     path.write_text('{"environment": "token-team"}\n')
     with pytest.raises(ValueError, match="line 1 is no record"):
         read_summary(path)
