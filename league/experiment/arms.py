@@ -91,7 +91,7 @@ MAIN = ("single-agent", "single-agent-total", "1T+1S", "4T+4S")
 VARIATIONS = ("4T+4S-no-evolution", "4T+4S-copy-parent", "4T+4S-linear", "4T+4S-variance", "8T+8S")
 """Arms that the first `VARIATION_SEEDS` seeds run."""
 VARIATION_SEEDS = 3
-FOLLOW_UPS = ("single-agent", "4T+4S-rare-evolution", "single-agent-total-long", "4T+4S-long")
+FOLLOW_UPS = ("single-agent", "1T+1S", "4T+4S-rare-evolution", "single-agent-total-long", "4T+4S-long")
 """Arms that test why a claim was not seen, and what they are compared with."""
 FOLLOW_UP_SEEDS = (11, 12, 13, 14, 15)
 """On which nothing else has run: what the first seeds showed led to these arms."""

@@ -24,7 +24,7 @@ Number = Callable[[Record], float | None]
 Where = Literal["above", "below"]
 RATIO = "times"
 """Unit of claims that compare two arms by their quotient."""
-POPULATION, SINGLE, TOTAL = "4T+4S", "single-agent", "single-agent-total"
+POPULATION, PAIR, SINGLE, TOTAL = "4T+4S", "1T+1S", "single-agent", "single-agent-total"
 RARE, LONG, LONG_POPULATION = "4T+4S-rare-evolution", "single-agent-total-long", "4T+4S-long"
 
 
@@ -224,7 +224,7 @@ CLAIMS: tuple[Claim, ...] = (
     _versus(4, "its students alone, against all their compute", POPULATION, TOTAL, student_score, "share", "above"),
     _versus(4, "without the student born after the last step", POPULATION, SINGLE, taught_score, "share", "above"),
     _versus(4, "without that one, against all", POPULATION, TOTAL, taught_score, "share", "above"),
-    _versus(4, "Members of 4T+4S solve more than those of 1T+1S", POPULATION, "1T+1S", mean_score, "share", "above"),
+    _versus(4, "Members of 4T+4S solve more than those of 1T+1S", POPULATION, PAIR, mean_score, "share", "above"),
     _versus(4, "and than those of 8T+8S", POPULATION, "8T+8S", mean_score, "share", "above"),
     _versus(5, "Students are paid less all the same", POPULATION, SINGLE, late("student_reward"), "reward", "below"),
     _versus(6, "A step of eight adapters by one of the single agent", POPULATION, SINGLE, seconds_a_step, RATIO, None),
@@ -244,6 +244,18 @@ CLAIMS: tuple[Claim, ...] = (
         student_score,
         "share",
         "above",
+        follow_up=True,
+    ),
+    _rises(9, "One pair: its solve rate falls", PAIR, "solve_rate", "share", "below", follow_up=True),
+    _rises(9, "and the base solves fewer of its problems", PAIR, "base_solve_rate", "share", "below", follow_up=True),
+    _versus(
+        9,
+        "which gets on further than with the single agent",
+        PAIR,
+        SINGLE,
+        rise_of("base_solve_rate"),
+        "share",
+        "below",
         follow_up=True,
     ),
     _rises(9, "Four times the steps: the solve rate climbs", LONG, "solve_rate", "share", "above", follow_up=True),
